@@ -1,0 +1,53 @@
+"""The front door: configuration, checks, the branches' rules, and the targets a user asks for."""
+
+import os
+import sys
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+# .venv/bin/snakemake works unactivated: the steps' `python` is then the one that runs this
+os.environ.update(PATH=os.path.dirname(sys.executable) + os.path.expandvars(":$PATH"))
+sys.path.insert(0, f"{workflow.basedir}/src")
+
+if not workflow.configfiles:  # Snakemake merges config files: the demo's must not leak into a user's
+
+    configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+# these take seconds: on a cluster a job of their own would wait longer than it works
+localrules:
+    all,
+    events,
+    report,
+    write_report,
+    gate,
+
+
+include: "rules/common.smk"
+
+
+if CONFIG.events:
+
+    include: "rules/events.smk"
+
+
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [gate_of(branch) for branch in BRANCHES],
+
+
+rule events:
+    input:
+        gate_of("events") if CONFIG.events else no_branch("events"),
+
+
+rule report:
+    input:
+        [report_of(branch) for branch in BRANCHES],

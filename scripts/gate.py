@@ -1,0 +1,42 @@
+"""Close one branch: clear what belongs to no row of the table, and fail if more items were refused than allowed."""
+
+import sys
+from pathlib import Path
+
+import _src  # noqa: F401
+from eventvox.stage import KEY, events_place, read_video_table
+from reelmill.report import as_text
+from shardwork import command
+from shardwork.errors import EXIT_FAULT, DataError, print_error
+from shardwork.files import write_bytes
+from shardwork.gate import check_gate
+from shardwork.jsonio import read_json
+from shardwork.run import sweep_dead
+from shardwork.shards import shard_of, split_rows
+
+arguments = command.parser(__doc__)
+arguments.add_argument("--report", type=Path, required=True, help="the branch's report (JSON)")
+arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
+arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
+arguments.add_argument("--work-shards", type=int, required=True, help="how many work shards the table is cut into")
+arguments.add_argument("--max-quarantined", type=int, default=0, help="how many refused items are accepted (default: 0)")
+arguments.add_argument("--prune", choices=("true", "false"), default="false", help="delete files that no row names, instead of setting them aside")
+arguments.add_argument("--passed", type=Path, required=True, help="written when the branch passes")
+
+
+def main(args) -> int:
+    live = split_rows(read_video_table(args.table), KEY, args.work_shards)
+    sweep_dead(events_place(args.stage), live, lambda item_id: shard_of(item_id, args.work_shards), args.prune == "true")
+    summary = read_json(args.report)
+    print(as_text(summary), end="", file=sys.stderr)
+    try:
+        check_gate(summary["branch"], summary, args.max_quarantined)
+    except DataError as error:
+        print_error(error)
+        return EXIT_FAULT
+    write_bytes(args.passed, as_text(summary).encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main, arguments))

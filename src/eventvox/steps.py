@@ -1,0 +1,98 @@
+"""The steps of the events stage, as `shardwork` runs them: one video each at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from eventvox.codes import VideoRefused
+from eventvox.settings import VoxelSettings
+from eventvox.stage import KEY, VALIDATE_VERSION, VOXELIZE_VERSION, outputs_of
+from eventvox.validate import validate_file
+from eventvox.voxelize import voxelize_video
+from shardwork.digests import seal, unseal, xxh3_file
+from shardwork.errors import DataError
+from shardwork.ids import is_id
+from shardwork.jsonio import read_json, read_jsonl, write_json
+from shardwork.run import Place
+from shardwork.step import Fields, Item, Source, Step, upstream
+from shardwork.tables import Row
+
+
+def voxelize_step(settings: VoxelSettings) -> Step:
+    """Return the step that turns a video into a voxel file and its sidecar."""
+    return Step("voxelize_events", VOXELIZE_VERSION, asdict(settings), partial(_voxelize, settings=settings), _adopt)
+
+
+def video_items(rows: Sequence[Row], table: Path, place: Place) -> list[Item]:
+    """Return an item for every row of a video table."""
+    return [
+        Item(
+            id=row[KEY],
+            inputs={"split": row["split"]},
+            outputs=outputs_of(place, row[KEY], row["split"]) if is_id(row[KEY]) else (),
+            source=Source.from_row(row, table),
+        )
+        for row in rows
+    ]
+
+
+def _voxelize(item: Item, settings: VoxelSettings) -> Fields:
+    if item.source is None:
+        raise TypeError("a video item needs a source")
+    voxel_file, sidecar = item.outputs
+    try:
+        record = asdict(voxelize_video(item.source.path, voxel_file, item.id, settings))
+    except VideoRefused as error:
+        error.where = item.source.name  # as the table writes it: a row must not change when the project is moved
+        raise
+    source = {"bytes": item.source.bytes, "mtime_ns": item.source.mtime_ns, "name": item.source.path.name}
+    noted = {"fingerprint": item.fingerprint, "record": record, "settings": asdict(settings), "source": source, "video_id": item.id}
+    write_json(sidecar, seal({**noted, "digest": xxh3_file(voxel_file)}))
+    return {**record, **item.inputs}
+
+
+def _adopt(item: Item) -> Fields | None:
+    voxel_file, sidecar = item.outputs
+    try:
+        noted = unseal(read_json(sidecar))
+    except DataError:
+        return None
+    if noted is None or (noted["fingerprint"], noted["digest"]) != (item.fingerprint, xxh3_file(voxel_file)):
+        return None
+    return {**noted["record"], **item.inputs}
+
+
+def validate_step(frames_per_bin: int) -> Step:
+    """Return the step that reads every voxel file whole and sets aside those that break the format."""
+    run_item = partial(_validate, frames_per_bin=frames_per_bin)
+    return Step("validate_events", VALIDATE_VERSION, {"frames_per_bin": frames_per_bin}, run_item, guards=True)
+
+
+def voxel_items(voxelized: Path, place: Place) -> list[Item]:
+    """Return an item for every row of a shard manifest of voxelize_events; what that step refused comes with its verdict."""
+    items = []
+    for row in read_jsonl(voxelized):
+        if row["status"] == "ok":
+            watched, _ = outputs_of(place, row["id"], row["split"])
+            inputs = {"split": row["split"], "digest": row["files"][watched.relative_to(place.stage).as_posix()]["digest"]}
+            items.append(Item(row["id"], inputs, watched=(watched,)))
+        else:
+            items.append(Item(row["id"], None, verdict=upstream(row, "voxelize_events")))
+    return items
+
+
+def _validate(item: Item, frames_per_bin: int) -> Fields:
+    (path,) = item.watched
+    if not path.is_file():
+        raise DataError("invalid_hdf5", path.name, "no such file", "the file that voxelize_events wrote", "run again: it is made anew")
+    if (digest := xxh3_file(path)) != item.inputs["digest"]:
+        raise DataError(
+            "invalid_hdf5", path.name, f"xxh3 {digest}", f"{item.inputs['digest']} as written", "the file changed on disk: run again, it is made anew"
+        )
+    if problems := validate_file(path, frames_per_bin=frames_per_bin):
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise DataError("invalid_hdf5", path.name, f"{problems[0]}{more}", "the EventActivityNet format", "see python -m eventvox validate")
+    return {"split": item.inputs["split"]}

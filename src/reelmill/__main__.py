@@ -1,0 +1,102 @@
+"""The command line: python -m reelmill config | doctor | estimate | generate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, DataError, print_error
+
+DEFAULT_CONFIG = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
+"""The demo's, which Snakemake reads too if no other is named."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code: 0 good, 1 something to mend was found, 2 bad input."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        return code
+    except DataError as error:
+        for problem in getattr(error, "problems", (error,)):
+            print_error(problem)
+        return EXIT_BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reelmill", description="Look after a Reelmill workflow.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    config = commands.add_parser("config", help="check a configuration and print it with every default filled in")
+    _add_configfile(config, [DEFAULT_CONFIG])
+    config.set_defaults(run=_config)
+
+    doctor = commands.add_parser("doctor", help="check this machine and, if given, a configuration; exits 1 if something must be mended")
+    _add_configfile(doctor, [])
+    doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
+    doctor.add_argument("--libraries", action="store_true", help="print only the missing Debian packages that rendering needs, on one line")
+    doctor.set_defaults(run=_doctor)
+
+    estimate = commands.add_parser("estimate", help="say what a run will take before it starts: jobs, CPU hours, disk")
+    _add_configfile(estimate, [DEFAULT_CONFIG])
+    estimate.set_defaults(run=_estimate)
+
+    generate = commands.add_parser("generate", help="make config/README.md, the JSON Schema and docs/troubleshooting.md from the code")
+    mode = generate.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--write", action="store_true", help="write the pages that are out of date")
+    mode.add_argument("--check", action="store_true", help="only show how they differ; exits 1 if they do")
+    generate.set_defaults(run=_generate)
+    return parser
+
+
+def _add_configfile(parser: argparse.ArgumentParser, default: list[Path]) -> None:
+    shown = " (default: the demo's)" if default else ""
+    parser.add_argument("--configfile", type=Path, nargs="+", default=default, metavar="FILE", help=f"configuration files, later ones over earlier ones{shown}")
+
+
+def _config(options: argparse.Namespace) -> int:
+    import yaml
+
+    from reelmill.config import load
+
+    print(yaml.safe_dump(load(options.configfile).model_dump(exclude_none=True), sort_keys=False, allow_unicode=True), end="")
+    return EXIT_OK
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    if options.libraries:
+        from reelmill import syslibs
+
+        return syslibs.main()
+    from reelmill.doctor import examine, failed, lines
+
+    checks = examine(options.configfile)
+    print(json.dumps([check.as_dict() for check in checks], indent=1) if options.json else "\n".join(lines(checks)))
+    return EXIT_FAULT if failed(checks) else EXIT_OK
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    from reelmill.estimate import estimate, lines
+
+    print("\n".join(lines(estimate(options.configfile))))
+    return EXIT_OK
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from reelmill.generate import COMMAND, differences, write
+
+    if options.write:
+        for path in write():
+            print(f"wrote {path}")
+        return EXIT_OK
+    if not (found := differences()):
+        return EXIT_OK
+    print("\n".join([*found, "", f"mend it with: {COMMAND}"]))
+    return EXIT_FAULT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

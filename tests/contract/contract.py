@@ -1,0 +1,369 @@
+"""What every stage must pass. A stage subclasses `StageContract` and says, in a `World`, how its sources, table and commands are made."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_SECONDS = 120
+
+
+class World(ABC):
+    """One stage with small real inputs in a folder of its own.
+
+    stage : where results go.   good : ids that pass.   bad : an id that is refused, with code `bad_code`; `bad_status` is "upstream" where the last
+    of several steps only passes the verdict on.   spare : an id not in the table at first.   kill_group : the command is several processes in a row.
+    """
+
+    good: tuple[str, ...]
+    bad: str
+    bad_code: str
+    bad_status = "quarantined"
+    kill_group = False
+    spare: str
+    stage: Path
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stage = folder / "run" / "stage"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def set_table(self, ids: tuple[str, ...]) -> None:
+        """Write the table of these ids with the sources as they are now."""
+
+    @abstractmethod
+    def change_source(self, item_id: str) -> None:
+        """Put another source in the place of this item's."""
+
+    @abstractmethod
+    def command(self, shard: str, work_shards: int, workers: int, *flags: str) -> list[str]:
+        """Return the command that works on one shard."""
+
+    @abstractmethod
+    def shards(self, work_shards: int) -> dict[str, list[str]]:
+        """Return the ids of each shard that holds any."""
+
+    @abstractmethod
+    def manifest(self, shard: str) -> Path:
+        """Return a shard's manifest."""
+
+    @abstractmethod
+    def output(self, item_id: str) -> Path:
+        """Return the main output of an item: the file or folder that a consumer reads."""
+
+    def ids(self) -> tuple[str, ...]:
+        return (*self.good, self.bad)
+
+    def run_shard(self, shard: str, work_shards: int, workers: int, *flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(shard, work_shards, workers, *flags), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+
+    def run(self, work_shards: int = 1, workers: int = 1, *flags: str) -> str:
+        """Work on every shard; return what they said."""
+        said = ""
+        for shard in self.shards(work_shards):
+            done = self.run_shard(shard, work_shards, workers, *flags)
+            assert done.returncode == 0, done.stderr
+            said += done.stderr
+        return said
+
+    def rows(self, work_shards: int = 1) -> dict[str, dict[str, object]]:
+        """Return the manifest row of every item."""
+        lines = [line for shard in self.shards(work_shards) for line in self.manifest(shard).read_text().splitlines()]
+        return {row["id"]: row for row in map(json.loads, lines)}
+
+    def published(self) -> dict[str, bytes]:
+        """Return every file that a consumer could find, by relative path: no journals, no quarantine, no shard manifests."""
+        files = (path for path in self.stage.rglob("*") if path.is_file())
+        names = {path.relative_to(self.stage): path for path in files}
+        return {name.as_posix(): path.read_bytes() for name, path in names.items() if name.parts[0] not in (".journal", "quarantine", "shards")}
+
+    def everything(self, work_shards: int = 1) -> dict[str, object]:
+        """Return published bytes and manifest rows: what must be equal whatever happened on the way."""
+        return {**self.published(), "rows": self.rows(work_shards)}
+
+    def one_file(self, item_id: str) -> Path:
+        """Return a file of an item's main output (the output itself, or the largest file in the folder)."""
+        output = self.output(item_id)
+        return output if output.is_file() else max((p for p in output.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+
+
+def no_manifest_is_ahead(world: World) -> None:
+    """The oracle after every disturbance: no final name holds a wrong file, and a manifest only names files that are there."""
+    for path in world.stage.glob("shards/*/*.jsonl"):
+        for row in map(json.loads, path.read_text().splitlines()):
+            if row["status"] == "ok":
+                assert world.output(row["id"]).exists()
+
+
+class StageContract:
+    """The facts. `world` makes a fresh World in a folder; `undisturbed` is the result of one quiet run of an equal one."""
+
+    world_class: type[World]
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        world = self.world_class(tmp_path / "world")
+        world.set_table(world.ids())
+        return world
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def undisturbed(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+        world = cls.world_class(tmp_path_factory.mktemp("quiet"))
+        world.set_table(world.ids())
+        world.run()
+        return world.everything()
+
+    def test_one_bad_item_gives_one_row_and_the_rest_complete(self, undisturbed: dict[str, object]) -> None:
+        rows = undisturbed["rows"]
+        world = self.world_class
+        assert {item_id: row["status"] for item_id, row in rows.items()} == {**dict.fromkeys(world.good, "ok"), world.bad: world.bad_status}
+        assert rows[world.bad]["code"] == world.bad_code
+        assert all(rows[world.bad][part] for part in (("where", "found", "expected", "hint") if world.bad_status == "quarantined" else ("step",)))
+
+    def test_second_run_makes_nothing_and_changes_no_byte(self, world: World) -> None:
+        world.run()
+        before = {path: path.stat().st_mtime_ns for path in map(world.one_file, world.good)}
+        first = world.everything()
+        said = world.run()
+        assert f"{len(world.good)} kept" in said and "made" not in said.replace("made again", "")
+        assert world.everything() == first
+        assert {path: path.stat().st_mtime_ns for path in before} == before
+
+    @pytest.mark.parametrize(("work_shards", "workers"), [(1, 0), (1, 3), (4, 2)])
+    def test_any_number_of_shards_and_workers_gives_the_same_bytes(
+        self, world: World, undisturbed: dict[str, object], work_shards: int, workers: int
+    ) -> None:
+        world.run(work_shards, workers)
+        assert world.everything(work_shards) == undisturbed
+
+    @pytest.mark.parametrize("events", [1, 2, 4, 7, 11, 16])
+    def test_kill_anywhere_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, object], events: int) -> None:
+        kill_after_changes(world, events)
+        no_manifest_is_ahead(world)
+        world.run()
+        assert world.everything() == undisturbed
+        assert not [path for path in world.stage.rglob("*.tmp")]
+
+    @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: kills at an exact system call are not tried")
+    @pytest.mark.parametrize("call", ["rename", "fsync"])
+    @pytest.mark.parametrize("when", [1, 2, 5, 6])
+    def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(
+        self, world: World, undisturbed: dict[str, object], call: str, when: int
+    ) -> None:
+        (shard,) = world.shards(1)
+        done = strace(world.command(shard, 1, 0), f"{call}:signal=KILL:when={when}")
+        assert done.returncode != 0, "the kill was not hit"
+        no_manifest_is_ahead(world)
+        world.run()
+        assert world.everything() == undisturbed
+
+    @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
+    @pytest.mark.parametrize("fault", ["fsync:error=EIO:when=1", "rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"])
+    def test_failing_system_call_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, object], fault: str) -> None:
+        (shard,) = world.shards(1)
+        done = strace(world.command(shard, 1, 1), fault)
+        assert done.returncode == 1, done.stderr
+        assert "fault_disk" in done.stderr
+        assert not world.manifest(shard).exists()
+        world.run()
+        assert world.everything() == undisturbed
+
+    def test_full_disk_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, object]) -> None:
+        (shard,) = world.shards(1)
+        need = sum(len(data) for name, data in undisturbed.items() if name != "rows")
+        with small_disk(world.stage, max(need // 2, 16 << 10)) as grow:
+            done = world.run_shard(shard, 1, 1)
+            assert done.returncode == 1, done.stderr
+            assert "fault_disk" in done.stderr, done.stderr
+            assert not world.manifest(shard).exists()
+            grow()
+            world.run()
+            assert world.everything() == undisturbed
+
+    def test_flipped_byte_is_named_and_mended_under_verify_full(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        damaged = world.one_file(world.good[1])
+        stat, data = damaged.stat(), bytearray(damaged.read_bytes())
+        data[len(data) // 2] ^= 1
+        damaged.write_bytes(data)
+        os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a bad disk changes no time
+        said = world.run(1, 1, "--verify=full")
+        assert world.output(world.good[1]).name in said and "1 made" in said
+        assert world.everything() == undisturbed
+
+    @pytest.mark.parametrize("kind", ["truncated", "foreign", "empty"])
+    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, object], kind: str) -> None:
+        world.run()
+        spoilt = world.one_file(world.good[0])
+        data = {"truncated": spoilt.read_bytes()[:-7], "foreign": b"not one of ours", "empty": b""}[kind]
+        spoilt.write_bytes(data)
+        said = world.run()
+        assert world.output(world.good[0]).name in said and "1 made" in said
+        assert (world.stage / "quarantine" / spoilt.relative_to(world.stage)).read_bytes() == data
+        assert world.everything() == undisturbed
+
+    def test_missing_file_is_made_again(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        world.one_file(world.good[2]).unlink()
+        assert "1 made" in world.run()
+        assert world.everything() == undisturbed
+
+    def test_lost_journal_costs_a_check_and_not_the_work(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        shutil.rmtree(world.stage / ".journal")
+        assert f"{len(world.good)} adopted" in world.run()
+        assert world.everything() == undisturbed
+
+    def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        for journal in (world.stage / ".journal").glob("*.jsonl"):
+            journal.write_bytes(journal.read_bytes()[:-9])
+        assert "1 adopted" in world.run()
+        assert world.everything() == undisturbed
+
+    def test_added_id_reruns_its_shard_only(self, world: World) -> None:
+        world.run(4)
+        before = {shard: world.manifest(shard).read_bytes() for shard in world.shards(4)}
+        world.set_table((*world.ids(), world.spare))
+        assert " made" in world.run(4)
+        changed = [shard for shard in world.shards(4) if world.manifest(shard).read_bytes() != before.get(shard)]
+        assert changed == [shard for shard, ids in world.shards(4).items() if world.spare in ids]
+
+    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
+        world.run()
+        old = world.one_file(world.good[0]).read_bytes()
+        world.change_source(world.good[0])
+        world.run()
+        assert world.rows()[world.good[0]]["code"] == "source_changed"
+        assert not world.output(world.good[0]).exists()
+        world.set_table(world.ids())
+        assert "1 made" in world.run()
+        assert world.rows()[world.good[0]]["status"] == "ok"
+        assert world.one_file(world.good[0]).read_bytes() != old
+
+    def test_removed_id_is_set_aside_and_comes_back_without_work(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        world.set_table(world.ids()[1:])
+        world.run()
+        assert not world.output(world.good[0]).exists()
+        assert world.good[0] not in world.rows()
+        world.set_table(world.ids())
+        assert "1 adopted" in world.run()
+        assert world.everything() == undisturbed
+
+    def test_removed_id_is_deleted_with_prune(self, world: World) -> None:
+        world.run()
+        world.set_table(world.ids()[1:])
+        world.run(1, 1, "--prune=true")
+        assert not [path for path in world.stage.rglob("*") if world.good[0] in path.name]
+
+    def test_redo_makes_everything_again(self, world: World, undisturbed: dict[str, object]) -> None:
+        world.run()
+        assert f"{len(world.good)} made" in world.run(1, 1, "--redo=1")
+        assert world.rows().keys() == undisturbed["rows"].keys()
+
+    def test_second_process_on_the_same_shard_is_refused(self, world: World) -> None:
+        (shard,) = world.shards(1)
+        first = subprocess.Popen(world.command(shard, 1, 1), stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: list(world.stage.rglob("*.lock")))
+            second = world.run_shard(shard, 1, 1)
+        finally:
+            assert first.wait(RUN_SECONDS) == 0
+        assert second.returncode == 0 or "fault_busy" in second.stderr  # it may just have finished
+
+    def test_wrong_flag_is_bad_input_before_anything_starts(self, world: World) -> None:
+        (shard,) = world.shards(1)
+        done = subprocess.run(world.command(shard, 1, 1, "--no-such-flag"), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+        assert not world.stage.exists()
+
+
+def wait_until(condition, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.002)
+
+
+def kill_after_changes(world: World, events: int) -> None:
+    """Start the stage and kill -9 its first process once its folder has changed `events` times; its workers die with it."""
+    (shard,) = world.shards(1)
+    process = subprocess.Popen(world.command(shard, 1, 1), stderr=subprocess.DEVNULL, start_new_session=True)
+    seen, changes = set(), 0
+    while changes < events and process.poll() is None:
+        now = {(base, name, _size(Path(base, name))) for base, _, names in os.walk(world.stage) for name in names}
+        changes, seen = changes + (now != seen), now
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL) if world.kill_group else process.kill()
+    process.wait()
+    wait_until(lambda: not _group_lives(process.pid))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return any(_group_of(int(p.name)) == group and _state_of(int(p.name)) != "Z" for p in Path("/proc").iterdir() if p.name.isdigit())
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return -1
+
+
+def _state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def strace(command: list[str], inject: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with a fault injected into a system call of it or its workers."""
+    call = inject.partition(":")[0]
+    line = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={inject}", *command]
+    return subprocess.run(line, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+
+
+class small_disk:
+    """Mount a small disk at a folder; calling what it yields makes it large. Skips where mounting is not allowed."""
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        self.folder, self.size_bytes = folder, size_bytes
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        line = ["mount", "-t", "tmpfs", "-o", f"size={self.size_bytes}", "tmpfs", str(self.folder)]
+        if os.geteuid() != 0 or subprocess.run(line, capture_output=True, check=False).returncode:
+            pytest.skip("a small disk cannot be mounted here (needs root)")
+        return self.grow
+
+    def grow(self) -> None:
+        subprocess.run(["mount", "-o", "remount,size=1G", str(self.folder)], check=True)
+
+    def __exit__(self, *error: object) -> None:
+        subprocess.run(["umount", "-l", str(self.folder)], check=True)

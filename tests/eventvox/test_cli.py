@@ -1,0 +1,125 @@
+"""The command line: exit codes, and file names that break careless programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from eventvox.__main__ import main
+from eventvox.hdf5 import read_values_digest
+from tests.eventvox.conftest import moving_frames, write_video
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with videos of awkward names, as the working folder."""
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "a.mkv", moving_frames(9))
+    for name in ("-x.mkv", "sp ace é 视.mkv"):
+        shutil.copy("a.mkv", tmp_path / name)
+    return tmp_path
+
+
+def test_voxelize_writes_the_file_and_its_record(folder, capsys):
+    assert main(["voxelize", "a.mkv", "a.h5"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1 and "9 frames of 32x24" in out
+    sidecar = json.loads((folder / "a.json").read_text())
+    assert sidecar["record"]["values_xxh3"] == read_values_digest(folder / "a.h5")
+    assert sidecar["settings"]["threshold_pos"] == 0.2 and sidecar["video_id"] == "a"
+
+
+@pytest.mark.parametrize("argv", [["voxelize", "--", "-x.mkv", "-x.h5"], ["voxelize", "./-x.mkv", "./-x.h5"]])
+def test_a_name_with_a_leading_dash_works(folder, argv):
+    assert main(argv) == 0
+    assert main(["validate", "--", "-x.h5"]) == 0
+    assert json.loads((folder / "-x.json").read_text())["video_id"] == "-x"
+
+
+def test_a_name_that_is_no_id_gets_one_and_says_so(folder, capsys):
+    assert main(["voxelize", "sp ace é 视.mkv", "sp ace é 视.h5"]) == 0
+    assert "note:" in capsys.readouterr().err
+    assert json.loads((folder / "sp ace é 视.json").read_text())["video_id"] == "sp_ace_e"
+
+
+def test_flags_become_settings(folder):
+    assert main(["voxelize", "a.mkv", "a.h5", "--intensity=linear", "--threshold-neg=0.1", "--interpolate-bins=true", "--codec=gzip:1"]) == 0
+    settings = json.loads((folder / "a.json").read_text())["settings"]
+    assert (settings["intensity"], settings["threshold_neg"], settings["interpolate_bins"], settings["codec"]) == ("linear", 0.1, True, "gzip:1")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["voxelize", "a.mkv", "a.h5", "--threshold-pos=0"],
+        ["voxelize", "a.mkv", "a.h5", "--codec=zstd:1"],
+        ["voxelize", "a.mkv", "a.mkv"],
+        ["voxelize", "a.mkv", "a.h5", "--id=a b"],
+    ],
+)
+def test_bad_input_is_2_and_writes_nothing(folder, argv, capsys):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(argv) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("argv", [[], ["voxelize"], ["voxelize", "a.mkv", "a.h5", "--num-bins=6"], ["voxelize", "a.mkv", "a.h5", "--gama=2"]])
+def test_a_wrong_command_line_is_2(folder, argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2 and "bad_argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "code"), [("none.mp4", "missing_file"), ("empty.mp4", "empty_file"), ("page.mp4", "not_a_video")])
+def test_a_refused_video_is_3_with_its_code(folder, name, code, capsys):
+    (folder / "empty.mp4").touch()
+    (folder / "page.mp4").write_text("<html>")
+    assert main(["voxelize", name, "z.h5"]) == 3
+    assert capsys.readouterr().err.rstrip().endswith(f"[{code}]")
+    assert not (folder / "z.h5").exists() and not (folder / "z.json").exists()
+
+
+def test_a_fault_of_the_machine_is_1(folder, capsys):
+    assert main(["voxelize", "a.mkv", "a.mkv/out.h5"]) == 1
+    assert "fault_" in capsys.readouterr().err
+
+
+def test_validate_names_each_fault_on_a_line_and_exits_1(folder, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    (folder / "cut.h5").write_bytes((folder / "a.h5").read_bytes()[:5000])
+    capsys.readouterr()
+    assert main(["validate", "a.h5"]) == 0
+    assert main(["validate", "cut.h5", "a.h5", "none.h5"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "a.h5: valid" == out[2] and out[1].startswith("cut.h5: file: cannot be opened") and out[3].startswith("none.h5: file: no such file")
+
+
+def test_validate_speaks_json(folder, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    capsys.readouterr()
+    assert main(["validate", "--json", "--timeout-seconds=0", "a.h5", "a.mkv"]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["valid"] for row in rows] == [True, False]
+    assert rows[1]["problems"][0]["where"] == "file"
+
+
+def test_validate_is_2_where_it_cannot_look(folder, capsys, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("eventvox.__main__.validate_file", refuse)
+    assert main(["validate", "a.h5"]) == 2
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_info_shows_the_file_and_refuses_another(folder, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    capsys.readouterr()
+    assert main(["info", "a.h5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["slices"] == 8
+    assert main(["info", "a.h5"]) == 0
+    assert "slices: 8" in capsys.readouterr().out
+    assert main(["info", "a.mkv"]) == 2

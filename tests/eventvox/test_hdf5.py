@@ -1,0 +1,116 @@
+"""The event file: its layout for every size, its bytes, and the digest of its values."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+import xxhash
+
+from eventvox.hdf5 import create_events, read_values_digest
+from eventvox.settings import VoxelSettings
+from eventvox.validate import validate_file
+from eventvox.voxels import Voxel, group_slices
+
+
+def write(path, count, height=3, width=4, *, seed=0, fps=25.0, **settings):
+    """Write a file of `count` slices; returns (events, digest)."""
+    chosen = VoxelSettings(**settings)
+    rng = np.random.default_rng(seed)
+    kept = []
+    with create_events(path, height, width, fps, chosen) as writer:
+        for voxel in group_slices((rng.integers(-3, 4, (height, width), np.int32) for _ in range(count)), chosen):
+            writer.append(voxel)
+            kept.append(voxel.events)
+    return np.array(kept, np.int16).reshape(-1, 5, height, width), writer.values_digest()
+
+
+@pytest.mark.parametrize("voxels", [0, 1, 7, 1023, 1024, 1025])
+def test_the_side_chunks_are_1024_for_every_length(tmp_path, voxels):
+    events, _ = write(tmp_path / "v.h5", 5 * voxels, 1, 1)
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert file["voxel_event_start"].chunks == file["voxel_event_count"].chunks == (1024,)
+        assert file["voxel_event_start"][()].tolist() == list(range(0, 5 * voxels, 5))
+        assert file["voxel_event_count"][()].tolist() == [5] * voxels
+        assert np.array_equal(file["events"][()], events)
+    assert validate_file(tmp_path / "v.h5") == []
+
+
+@pytest.mark.parametrize("height", [1, 255, 256, 257])
+@pytest.mark.parametrize("width", [1, 255, 256, 257])
+def test_the_event_chunks_are_at_most_256_wide_and_high(tmp_path, height, width):
+    events, _ = write(tmp_path / "v.h5", 6, height, width)
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert file["events"].chunks == (1, 5, min(height, 256), min(width, 256))
+        assert np.array_equal(file["events"][()], events)
+    assert validate_file(tmp_path / "v.h5") == []
+
+
+def test_the_layout_is_the_formats(tmp_path):
+    write(tmp_path / "v.h5", 12, fps=30000 / 1001, codec="gzip:7")
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert set(file) == {"events", "voxel_event_start", "voxel_event_count"}
+        assert set(file.attrs) == {"fps", "height", "width", "num_bins", "interpolate_bins"}
+        assert [file[name].dtype.str for name in ("events", "voxel_event_start", "voxel_event_count")] == ["<i2", "<i8", "<i4"]
+        assert (file["events"].compression, file["events"].compression_opts, file["events"].shuffle) == ("gzip", 7, True)
+        assert (file["voxel_event_start"].compression, file["voxel_event_start"].shuffle) == ("lzf", True)
+        assert (file["voxel_event_count"].compression, file["voxel_event_count"].shuffle) == ("lzf", True)
+        assert [file.attrs.get_id(n).dtype for n in ("fps", "height", "width", "num_bins", "interpolate_bins")] == ["f8", "i8", "i8", "i8", "?"]
+        assert {name: file.attrs[name].item() for name in file.attrs} == {
+            "fps": 30000 / 1001,
+            "height": 3,
+            "width": 4,
+            "num_bins": 5,
+            "interpolate_bins": False,
+        }
+        assert file["voxel_event_count"][()].tolist() == [5, 5, 2]
+
+
+@pytest.mark.parametrize("size", [(3, 4), (257, 300)])
+def test_two_writes_of_the_same_values_have_the_same_bytes(tmp_path, size):
+    for name in ("a.h5", "b.h5"):
+        write(tmp_path / name, 33, *size)
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_the_digest_is_that_of_the_shape_and_the_values(tmp_path):
+    events, digest = write(tmp_path / "v.h5", 12)
+    by_hand = xxhash.xxh3_128_hexdigest(np.array([5, 3, 4], "<i8").tobytes() + events.astype("<i2").tobytes())
+    assert digest == read_values_digest(tmp_path / "v.h5") == by_hand
+
+
+def test_the_digest_does_not_depend_on_the_codec(tmp_path):
+    digests = {write(tmp_path / f"{level}.h5", 12, codec=f"gzip:{level}")[1] for level in (0, 1, 9)}
+    assert len(digests) == 1
+    assert len({(tmp_path / f"{level}.h5").stat().st_size for level in (0, 9)}) == 2
+
+
+def test_the_digest_tells_values_lengths_and_shapes_apart(tmp_path):
+    made = {
+        write(tmp_path / f"{seed}-{count}-{height}.h5", count, height, width, seed=seed)[1]
+        for seed, count, height, width in ((0, 10, 3, 4), (1, 10, 3, 4), (0, 15, 3, 4), (0, 10, 4, 3), (0, 0, 3, 4), (0, 0, 4, 3))
+    }
+    assert len(made) == 6
+
+
+def test_a_file_without_voxels_keeps_its_shape(tmp_path):
+    _, digest = write(tmp_path / "v.h5", 0, 4, 6)
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert file["events"].shape == (0, 5, 4, 6) and file["voxel_event_count"].shape == (0,)
+    assert read_values_digest(tmp_path / "v.h5") == digest
+
+
+def test_clipped_values_and_slices_are_added_up(tmp_path):
+    with create_events(tmp_path / "v.h5", 1, 1, 25.0, VoxelSettings()) as writer:
+        for start, count, clipped in ((0, 5, 2), (5, 3, 1)):
+            writer.append(Voxel(start, count, np.zeros((5, 1, 1), np.int16), clipped))
+    assert (writer.voxels, writer.slices, writer.clipped) == (2, 8, 3)
+
+
+def test_the_size_so_far_grows_while_writing(tmp_path):
+    sizes = []
+    with create_events(tmp_path / "v.h5", 64, 64, 25.0, VoxelSettings(codec="gzip:0")) as writer:
+        for voxel in group_slices(np.ones((40, 64, 64), np.int32), VoxelSettings()):
+            writer.append(voxel)
+            sizes.append(writer.file_bytes)
+    assert sizes == sorted(sizes) and sizes[-1] > 7 * 5 * 64 * 64 * 2

@@ -1,0 +1,137 @@
+"""The estimate: sums worked out by hand, unknown videos counted and said, and a disk that will not do is warned of."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from reelmill import estimate
+from reelmill.__main__ import main
+from reelmill.config import Config, EventsConfig
+from reelmill.machine import Disk
+from shardwork.errors import DataError
+from shardwork.shards import shard_of
+
+HEADER = "video_id,path,split,bytes,mtime_ns,width,height,frames,fps,duration_seconds\n"
+TABLE = Path("videos.csv")
+GIB = 1 << 30
+
+
+def row(video_id: str, width: str = "", height: str = "", frames: str = "") -> dict[str, str]:
+    return {"video_id": video_id, "path": f"{video_id}.mp4", "width": width, "height": height, "frames": frames}
+
+
+def of(rows: list[dict[str, str]], work_shards: int = 20, workers: int = 1, free: int = 100 * GIB, inodes: int | None = 10**6) -> estimate.Estimate:
+    config = Config(run="demo", events=EventsConfig(table="videos.csv", work_shards=work_shards, workers=workers))
+    return estimate.of_rows(rows, TABLE, config, Disk(Path("/disk"), free, inodes), cores=4.0)
+
+
+def test_pixels_cpu_and_disk_are_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "VOXELIZE_NS_PER_PIXEL", 36.0)
+    monkeypatch.setattr(estimate, "VALIDATE_NS_PER_PIXEL", 9.0)
+    monkeypatch.setattr(estimate, "OUTPUT_BYTES_PER_PIXEL", 0.5)
+    found = of([row("a", "1000", "1000", "100"), row("b", "1000", "1000", "300")], work_shards=1)
+    assert (found.videos, found.unknown, found.shards, found.jobs, found.pixels) == (2, 0, 1, 2, 400_000_000)
+    assert found.cpu_hours == pytest.approx(0.005) and found.job_hours == pytest.approx(0.004) and found.output_bytes == 200_000_000
+    assert found.inodes == 2 * estimate.FILES_PER_VIDEO + estimate.FILES_PER_SHARD
+
+
+def test_jobs_are_counted_for_shards_that_hold_videos_alone() -> None:
+    ids = [f"v{index}" for index in range(5)]
+    found = of([row(name, "10", "10", "10") for name in ids], work_shards=1000)
+    assert found.shards == len({shard_of(name, 1000) for name in ids}) and found.jobs == 2 * found.shards
+
+
+def test_unknown_video_counts_as_the_mean_and_is_said() -> None:
+    found = of([row("a", "10", "10", "100"), row("b", "10", "10", "300"), row("c"), row("d", "10", "10", "0")])
+    assert (found.unknown, found.pixels) == (2, 80_000)
+    assert "note      2 of 4 videos have no width, height or frames in the table: counted as the mean of the others" in estimate.lines(found)
+
+
+def test_table_without_header_columns_is_refused() -> None:
+    with pytest.raises(DataError, match=r"videos.csv: no row says width, height and frames.*\[bad_table\]"):
+        of([{"video_id": "a", "path": "a.mp4"}])
+    with pytest.raises(DataError, match=r"videos.csv: no rows.*\[bad_table\]"):
+        of([])
+
+
+def test_header_value_that_is_no_number_is_refused() -> None:
+    with pytest.raises(DataError, match=r"videos.csv: 'a': width is '1e3'.*\[bad_table\]"):
+        of([row("a", "1e3", "10", "10")])
+
+
+def warnings(found: estimate.Estimate) -> list[str]:
+    return [line for line in estimate.lines(found) if line.startswith("warning")]
+
+
+def test_disk_that_will_not_do_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "OUTPUT_BYTES_PER_PIXEL", 1.0)
+    rows = [row("a", "1024", "1024", "1024")]
+    assert warnings(of(rows, free=2 * GIB)) == []
+    assert "a packed release beside them does not" in warnings(of(rows, free=2 * GIB - 1))[0]
+    assert "will not fit on the disk of /disk: free 1.0 GiB" in warnings(of(rows, free=0))[0]
+
+
+def test_too_few_inodes_are_warned_of() -> None:
+    rows = [row("a", "10", "10", "10")]
+    assert warnings(of(rows, inodes=estimate.FILES_PER_VIDEO + estimate.FILES_PER_SHARD)) == [] == warnings(of(rows, inodes=None))
+    assert "too few inodes" in warnings(of(rows, inodes=estimate.FILES_PER_VIDEO + estimate.FILES_PER_SHARD - 1))[0]
+
+
+def test_long_jobs_are_warned_of_with_a_better_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "VOXELIZE_NS_PER_PIXEL", 3600.0)
+    rows = [row("a", "1000", "1000", "4000")]  # 4 CPU hours
+    assert warnings(of(rows, work_shards=3)) == ["warning   the longest job takes 4.0 h: work_shards: 24 would make jobs of about half an hour"]
+    assert warnings(of(rows, workers=4)) == []
+
+
+def test_workers_beyond_the_cores_do_not_shorten_a_job() -> None:
+    rows = [row("a", "1000", "1000", "4000")]
+    assert of(rows, workers=8).job_hours == of(rows, workers=4).job_hours == of(rows).job_hours / 4
+
+
+def test_command_prints_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, config = tmp_path / "videos.csv", tmp_path / "run.yaml"
+    table.write_text(HEADER + "a,a.mp4,train,1,1,100,100,100,25,4\n")
+    config.write_text(f"run: demo\nresults: {tmp_path}\nevents:\n  table: {table}\n")
+    assert main(["estimate", "--configfile", str(config)]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "events    1 videos, 0.00 billion pixels",
+        "jobs      2 (2 for each of 1 work shards) and a few that close the run",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("run: demo\n", "bad_argument"), ("run: demo\nevents: {table: no.csv}\n", "bad_table"), ("run: demo\nevents: {}\nx: 1\n", "E_CONFIG_KEY")],
+)
+def test_bad_input_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: str) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(text)
+    assert main(["estimate", "--configfile", str(config)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: ") and lines[0].endswith(f"[{code}]") and len(lines) == (2 if code == "E_CONFIG_KEY" else 1)
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0.0 B"), (1023, "1,023.0 B"), (1024, "1.0 KiB"), (3 * GIB // 2, "1.5 GiB"), (1 << 70, "1,048,576.0 PiB")])
+def test_size_is_written_in_the_largest_unit(count: int, text: str) -> None:
+    assert estimate._size(count) == text
+
+
+@pytest.mark.parametrize(("hours", "text"), [(0.001, "4 s"), (0.5, "30 min"), (1.0, "1.0 h"), (1234.5, "1,234.5 h")])
+def test_time_is_written_in_a_fitting_unit(hours: float, text: str) -> None:
+    assert estimate._hours(hours) == text
+
+
+def test_run_lasts_at_least_as_long_as_its_longest_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "VOXELIZE_NS_PER_PIXEL", 3600.0)
+    monkeypatch.setattr(estimate, "VALIDATE_NS_PER_PIXEL", 0.0)
+    shown = estimate.lines(of([row("a", "1000", "1000", "2000")]))
+    assert "CPU       2.0 h: about 2.0 h on 4 cores; the longest job 2.0 h" in shown
+
+
+def test_estimate_holds_every_figure_it_shows() -> None:
+    found = dataclasses.replace(of([row("a", "10", "10", "10")]), disk=Disk(Path("/disk"), GIB, None))
+    assert "inodes    14; free: not counted" in estimate.lines(found)

@@ -1,0 +1,216 @@
+"""The workflow as a user meets it: what runs, what does not run again, and how it ends when something is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shardwork.jsonio import read_json
+from shardwork.shards import shard_of
+from shardwork.tables import write_table
+from tests.workflow.project import ROOT, SNAKEMAKE, Project, jobs
+
+NOTHING = "Nothing to be done"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project that ran once, in a folder whose name breaks careless shells. Tests that change it work on a copy."""
+    project = Project(tmp_path_factory.mktemp("w") / "sp ace's dir $(id)")
+    project.ok()
+    return project
+
+
+@pytest.fixture
+def project(finished: Project, tmp_path: Path) -> Project:
+    """A fresh copy of the finished project, times kept."""
+    copy = object.__new__(Project)
+    copy.folder = tmp_path / "moved it's here"
+    shutil.copytree(finished.folder, copy.folder, symlinks=True)
+    return copy
+
+
+def test_run_gives_a_voxel_file_for_every_video(finished: Project) -> None:
+    assert list(finished.voxel_files()) == ["train/NA.h5", "train/c_3.h5", "train/v_--b.h5", "train/v_a.h5"]
+    summary = read_json(finished.results() / "report" / "events.json")
+    assert (summary["items"], summary["passed"], summary["quarantined"]) == (4, 4, 0)
+    assert summary["totals"]["frames"] == 4 * 13 and summary["totals"]["voxels"] == 4 * 3
+
+
+def test_second_run_does_nothing(finished: Project) -> None:
+    assert NOTHING in finished.ok()
+
+
+def test_run_from_another_folder_does_nothing_more(finished: Project, tmp_path: Path) -> None:
+    assert NOTHING in finished.ok("--dry-run", cwd=tmp_path)
+
+
+def test_moved_clone_reruns_nothing(project: Project) -> None:
+    assert NOTHING in project.ok("--dry-run")
+
+
+def test_touched_table_reruns_nothing(project: Project) -> None:
+    (project.folder / "data" / "videos.csv").touch()
+    assert NOTHING in project.ok("--dry-run")
+
+
+def test_added_video_reruns_its_shard_only(project: Project) -> None:
+    project.add_video("late", 9)
+    project.make_table()
+    assert jobs(project.ok("--dry-run"), "voxelize_events") == 1
+    project.ok()
+    log = (project.results() / "logs" / "voxelize_events" / f"{shard_of('late', 4)}.log").read_text()
+    assert "1 made" in log
+    assert "train/late.h5" in project.voxel_files()
+
+
+def test_changed_video_reruns_its_shard_and_only_it_is_made(project: Project) -> None:
+    before = project.voxel_files()
+    project.add_video("c_3", 77)
+    project.make_table()
+    project.ok()
+    after = project.voxel_files()
+    assert {name for name in after if after[name] != before[name]} == {"train/c_3.h5"}
+
+
+def test_removed_video_leaves_the_folder_even_if_its_shard_is_empty(project: Project) -> None:
+    (project.folder / "data" / "videos" / "v_a.mkv").unlink()
+    project.make_table()
+    project.ok()
+    assert "train/v_a.h5" not in {name: 0 for name in project.voxel_files() if not name.startswith("quarantine")}
+    assert not [path for path in project.results().glob("events/shards/*/*.jsonl") if path.stem == shard_of("v_a", 4) and shard_of("v_a", 4) not in {shard_of(i, 4) for i in ("v_--b", "c_3", "NA")}]
+
+
+def test_changed_setting_redoes_all_and_redo_too(project: Project) -> None:
+    before = project.voxel_files()
+    config = (project.folder / "config" / "config.yaml").read_text()
+    project.write_config(config + "  threshold_pos: 0.1\n  threshold_neg: 0.1\n")
+    said = project.ok()
+    assert jobs(said, "voxelize_events") == len({shard_of(i, 4) for i in ("v_a", "v_--b", "c_3", "NA")})
+    assert all(data != before[name] for name, data in project.voxel_files().items())
+    project.write_config(config)
+    project.ok()
+    assert project.voxel_files() == before
+    project.write_config(config + "redo:\n  events: 1\n")
+    project.ok()
+    assert project.voxel_files() == before
+    assert all("1 made" in log.read_text() or "2 made" in log.read_text() for log in project.results().glob("logs/voxelize_events/*.log"))
+
+
+def test_refused_video_fails_the_gate_after_all_else_is_built(project: Project) -> None:
+    (project.folder / "data" / "videos" / "page.mp4").write_text("<html>404</html>")
+    project.add_video("late", 9)
+    project.make_table()
+    done = project.run()
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert "page: not_a_video (voxelize_events)" in said and "[too_many_quarantined]" in said
+    assert "train/late.h5" in project.voxel_files()
+    assert read_json(project.results() / "report" / "events.json")["codes"] == {"not_a_video": 1}
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "max_quarantined: 1\n")
+    assert jobs(project.ok(), "voxelize_events") == 0
+
+
+def test_damaged_voxel_file_is_found_and_made_anew(project: Project) -> None:
+    before = project.voxel_files()
+    damaged = project.results() / "events" / "train" / "v_a.h5"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "verify: full\n")
+    said = project.ok()
+    assert jobs(said, "voxelize_events") > 0
+    after = project.voxel_files()
+    assert {name: data for name, data in after.items() if not name.startswith("quarantine")} == before
+    assert (project.results() / "events" / "quarantine" / "train" / "v_a.h5").exists()
+
+
+def test_driver_killed_then_unlock_and_the_same_command_complete(tmp_path: Path, finished: Project) -> None:
+    project = Project(tmp_path / "p")
+    driver = subprocess.Popen([str(SNAKEMAKE), "--cores", "2"], cwd=project.folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not list(project.folder.glob("results/small/events/.journal/*.jsonl")) and time.monotonic() < end and driver.poll() is None:
+        time.sleep(0.01)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    project.ok("--unlock")
+    for _ in range(3):  # a step that the dead driver left behind may still hold its shard: that is a fault, and the next run goes on
+        done = project.run()
+        if done.returncode == 0:
+            break
+        assert "fault_busy" in done.stdout + done.stderr
+    assert project.voxel_files() == finished.voxel_files()
+
+
+def test_dry_run_of_20000_videos_shows_the_whole_run(project: Project) -> None:
+    rows = ({"video_id": f"v_{n:011d}", "path": f"v/{n}.mp4", "split": "train", "bytes": "1", "mtime_ns": "2"} for n in range(20_000))
+    write_table(project.folder / "data" / "big.csv", ("video_id", "path", "split", "bytes", "mtime_ns"), rows)
+    project.write_config("run: big\nevents:\n  table: data/big.csv\n")
+    said = project.ok("--dry-run", "--quiet", "rules")
+    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "total")) == (20, 20, 43)
+
+
+def test_lint_finds_nothing(finished: Project) -> None:
+    finished.ok("--lint")
+
+
+BAD = {
+    "missing table": ("run: r\nevents:\n  table: none.csv\n", "[bad_table]"),
+    "unknown key": ("run: r\nevents:\n  table: data/videos.csv\n  work_shard: 3\n", "events.work_shards"),
+    "wrong type": ("run: r\nevents:\n  table: data/videos.csv\n  workers: two\n", "events.workers"),
+    "num_bins": ("run: r\nevents:\n  table: data/videos.csv\n  num_bins: 6\n", "events.num_bins"),
+    "yaml no": ("run: no\nevents:\n  table: data/videos.csv\n", "run"),
+    "yaml octal": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 0123\n", "0123"),
+    "yaml clock": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 12:30\n", "12:30"),
+    "yaml exponent": ("run: r\nevents:\n  table: data/videos.csv\n  eps: 1e3\n", "1e3"),
+    "duplicate key": ("run: r\nrun: s\nevents:\n  table: data/videos.csv\n", "twice"),
+    "unwritable": ("run: r\nresults: /proc/here\nevents:\n  table: data/videos.csv\n", "[unwritable]"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line_before_anything_runs(finished: Project, name: str) -> None:
+    text, part = BAD[name]
+    config = finished.folder / "config" / "bad.yaml"
+    config.write_text(text)
+    done = finished.run("--configfile", str(config))
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line and not line.startswith(("Using", "host:"))]
+    assert done.returncode == 2, lines
+    assert len(lines) == 1 and lines[0].startswith("error: ") and part in lines[0]
+    assert not (finished.folder / "results" / "r").exists()
+
+
+def test_duplicate_id_is_one_clear_line(project: Project) -> None:
+    table = project.folder / "data" / "videos.csv"
+    table.write_text(table.read_text() + table.read_text().splitlines()[1] + "\n")
+    done = project.run("--dry-run")
+    assert done.returncode == 2 and "[duplicate_id]" in done.stderr
+
+
+def test_user_config_is_not_mixed_with_the_demo(project: Project) -> None:
+    (project.folder / "mine.yaml").write_text("run: mine\n")
+    done = project.run("events", "--dry-run", "--configfile", "mine.yaml")
+    assert done.returncode != 0 and "no section 'events'" in done.stdout + done.stderr
+
+
+def test_every_rule_is_a_script_with_log_benchmark_env_and_version() -> None:
+    rules = {}
+    for path in (ROOT / "rules").glob("*.smk"):
+        for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
+            rules[name] = body
+    assert {"voxelize_events", "validate_events", "write_report", "gate"} <= rules.keys()
+    for name, body in rules.items():
+        assert (ROOT / "scripts" / f"{name}.py").exists(), name
+        for part in ("log:", "benchmark:", "conda:", "resources:", "mem_mb=lambda wildcards, attempt: attempt", "runtime=", "version=", f'step("{name}")'):
+            assert part in body, f"{name} lacks {part}"
+        assert not re.search(r"(?<!\w)script:", body), name
+
+
+def test_slurm_profile_repeats_the_default_one() -> None:
+    default, slurm = (yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text()) for name in ("default", "slurm"))
+    assert default.items() <= slurm.items()
