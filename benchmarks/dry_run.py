@@ -7,10 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
-
 from shardwork.tables import write_table
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:

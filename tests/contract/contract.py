@@ -11,6 +11,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ class World(ABC):
             said += done.stderr
         return said
 
-    def rows(self, work_shards: int = 1) -> dict[str, dict[str, object]]:
+    def rows(self, work_shards: int = 1) -> dict[str, dict[str, Any]]:
         """Return the manifest row of every item."""
         lines = [line for shard in self.shards(work_shards) for line in self.manifest(shard).read_text().splitlines()]
         return {row["id"]: row for row in map(json.loads, lines)}
@@ -88,7 +89,7 @@ class World(ABC):
         names = {path.relative_to(self.stage): path for path in files}
         return {name.as_posix(): path.read_bytes() for name, path in names.items() if name.parts[0] not in (".journal", "quarantine", "shards")}
 
-    def everything(self, work_shards: int = 1) -> dict[str, object]:
+    def everything(self, work_shards: int = 1) -> dict[str, Any]:
         """Return published bytes and manifest rows: what must be equal whatever happened on the way."""
         return {**self.published(), "rows": self.rows(work_shards)}
 
@@ -119,13 +120,13 @@ class StageContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def undisturbed(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    def undisturbed(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         world = cls.world_class(tmp_path_factory.mktemp("quiet"))
         world.set_table(world.ids())
         world.run()
         return world.everything()
 
-    def test_one_bad_item_gives_one_row_and_the_rest_complete(self, undisturbed: dict[str, object]) -> None:
+    def test_one_bad_item_gives_one_row_and_the_rest_complete(self, undisturbed: dict[str, Any]) -> None:
         rows = undisturbed["rows"]
         world = self.world_class
         assert {item_id: row["status"] for item_id, row in rows.items()} == {**dict.fromkeys(world.good, "ok"), world.bad: world.bad_status}
@@ -142,26 +143,22 @@ class StageContract:
         assert {path: path.stat().st_mtime_ns for path in before} == before
 
     @pytest.mark.parametrize(("work_shards", "workers"), [(1, 0), (1, 3), (4, 2)])
-    def test_any_number_of_shards_and_workers_gives_the_same_bytes(
-        self, world: World, undisturbed: dict[str, object], work_shards: int, workers: int
-    ) -> None:
+    def test_any_number_of_shards_and_workers_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], work_shards: int, workers: int) -> None:
         world.run(work_shards, workers)
         assert world.everything(work_shards) == undisturbed
 
     @pytest.mark.parametrize("events", [1, 2, 4, 7, 11, 16])
-    def test_kill_anywhere_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, object], events: int) -> None:
+    def test_kill_anywhere_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], events: int) -> None:
         kill_after_changes(world, events)
         no_manifest_is_ahead(world)
         world.run()
         assert world.everything() == undisturbed
-        assert not [path for path in world.stage.rglob("*.tmp")]
+        assert not list(world.stage.rglob("*.tmp"))
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: kills at an exact system call are not tried")
     @pytest.mark.parametrize("call", ["rename", "fsync"])
     @pytest.mark.parametrize("when", [1, 2, 5, 6])
-    def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(
-        self, world: World, undisturbed: dict[str, object], call: str, when: int
-    ) -> None:
+    def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], call: str, when: int) -> None:
         (shard,) = world.shards(1)
         done = strace(world.command(shard, 1, 0), f"{call}:signal=KILL:when={when}")
         assert done.returncode != 0, "the kill was not hit"
@@ -171,7 +168,7 @@ class StageContract:
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
     @pytest.mark.parametrize("fault", ["fsync:error=EIO:when=1", "rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"])
-    def test_failing_system_call_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, object], fault: str) -> None:
+    def test_failing_system_call_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any], fault: str) -> None:
         (shard,) = world.shards(1)
         done = strace(world.command(shard, 1, 1), fault)
         assert done.returncode == 1, done.stderr
@@ -180,7 +177,7 @@ class StageContract:
         world.run()
         assert world.everything() == undisturbed
 
-    def test_full_disk_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_full_disk_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any]) -> None:
         (shard,) = world.shards(1)
         need = sum(len(data) for name, data in undisturbed.items() if name != "rows")
         with small_disk(world.stage, max(need // 2, 16 << 10)) as grow:
@@ -192,7 +189,7 @@ class StageContract:
             world.run()
             assert world.everything() == undisturbed
 
-    def test_flipped_byte_is_named_and_mended_under_verify_full(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_flipped_byte_is_named_and_mended_under_verify_full(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         damaged = world.one_file(world.good[1])
         stat, data = damaged.stat(), bytearray(damaged.read_bytes())
@@ -204,7 +201,7 @@ class StageContract:
         assert world.everything() == undisturbed
 
     @pytest.mark.parametrize("kind", ["truncated", "foreign", "empty"])
-    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, object], kind: str) -> None:
+    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, Any], kind: str) -> None:
         world.run()
         spoilt = world.one_file(world.good[0])
         data = {"truncated": spoilt.read_bytes()[:-7], "foreign": b"not one of ours", "empty": b""}[kind]
@@ -214,19 +211,19 @@ class StageContract:
         assert (world.stage / "quarantine" / spoilt.relative_to(world.stage)).read_bytes() == data
         assert world.everything() == undisturbed
 
-    def test_missing_file_is_made_again(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_missing_file_is_made_again(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         world.one_file(world.good[2]).unlink()
         assert "1 made" in world.run()
         assert world.everything() == undisturbed
 
-    def test_lost_journal_costs_a_check_and_not_the_work(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_lost_journal_costs_a_check_and_not_the_work(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         shutil.rmtree(world.stage / ".journal")
         assert f"{len(world.good)} adopted" in world.run()
         assert world.everything() == undisturbed
 
-    def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         for journal in (world.stage / ".journal").glob("*.jsonl"):
             journal.write_bytes(journal.read_bytes()[:-9])
@@ -253,7 +250,7 @@ class StageContract:
         assert world.rows()[world.good[0]]["status"] == "ok"
         assert world.one_file(world.good[0]).read_bytes() != old
 
-    def test_removed_id_is_set_aside_and_comes_back_without_work(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_removed_id_is_set_aside_and_comes_back_without_work(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         world.set_table(world.ids()[1:])
         world.run()
@@ -269,7 +266,7 @@ class StageContract:
         world.run(1, 1, "--prune=true")
         assert not [path for path in world.stage.rglob("*") if world.good[0] in path.name]
 
-    def test_redo_makes_everything_again(self, world: World, undisturbed: dict[str, object]) -> None:
+    def test_redo_makes_everything_again(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         assert f"{len(world.good)} made" in world.run(1, 1, "--redo=1")
         assert world.rows().keys() == undisturbed["rows"].keys()
@@ -303,7 +300,8 @@ def kill_after_changes(world: World, events: int) -> None:
     """Start the stage and kill -9 its first process once its folder has changed `events` times; its workers die with it."""
     (shard,) = world.shards(1)
     process = subprocess.Popen(world.command(shard, 1, 1), stderr=subprocess.DEVNULL, start_new_session=True)
-    seen, changes = set(), 0
+    seen: set[tuple[str, str, int]] = set()
+    changes = 0
     while changes < events and process.poll() is None:
         now = {(base, name, _size(Path(base, name))) for base, _, names in os.walk(world.stage) for name in names}
         changes, seen = changes + (now != seen), now

@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from tests.contract.contract import ROOT, StageContract, World
 
 from eventvox.stage import events_place
 from eventvox.videolist import find_videos, video_rows
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
+from tests.contract.contract import ROOT, StageContract, World
 
 
 def write_video(path: Path, seed: int, frames: int = 13) -> None:

@@ -6,10 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from tests.contract.contract import StageContract, World
-
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
+from tests.contract.contract import StageContract, World
 
 SCRIPT = Path(__file__).with_name("toy_stage.py")
 

@@ -21,6 +21,7 @@ flags.add_shard_flags(arguments)
 
 
 def capitals(item: Item) -> str:
+    assert item.source is not None
     text = item.source.path.read_text()
     if text == "BAD":
         raise DataError("toy_refused", item.source.name, "BAD", "another text", "write one")

@@ -101,7 +101,22 @@ def test_jsonl_splits_at_line_feeds_alone(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"}\n") and json.loads(path.read_bytes()) == {"a": [1], "b": 1}
 
 
-HARD_IDS = ["00000000", "000012", "1e5", "NA", "null", "None", "True", "12345678901234567890", "-Zr7PHNAjJI", "v_--edUL8zmA", " lead", 'q"uote', "com,ma", "new\nline"]
+HARD_IDS = [
+    "00000000",
+    "000012",
+    "1e5",
+    "NA",
+    "null",
+    "None",
+    "True",
+    "12345678901234567890",
+    "-Zr7PHNAjJI",
+    "v_--edUL8zmA",
+    " lead",
+    'q"uote',
+    "com,ma",
+    "new\nline",
+]
 
 
 def test_table_keeps_every_id_as_text(tmp_path: Path) -> None:

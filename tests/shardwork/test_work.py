@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ def act(item: Item) -> dict[str, int]:
     return {"pid": os.getpid()}
 
 
-def outcomes(ids: list[str], workers: int) -> dict[str, object]:
+def outcomes(ids: list[str], workers: int) -> dict[str, Any]:
     return {item.id: outcome for item, outcome in run_items(act, [Item(item_id, None) for item_id in ids], workers)}
 
 
@@ -246,7 +247,7 @@ class Settings:
 
 
 @pytest.mark.parametrize("values", [{"rate": 2.2, "mode": "b", "deep": True}, {"rate": 1e-9, "mode": "a", "deep": False}])
-def test_settings_survive_the_command_line(values: dict[str, object]) -> None:
+def test_settings_survive_the_command_line(values: dict[str, Any]) -> None:
     import shlex
 
     arguments = command.parser("x")
@@ -294,7 +295,7 @@ def test_abbreviated_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_progress_in_a_log_is_a_whole_line_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
-    clock = iter(range(0, 10_000))
+    clock = iter(range(10_000))
     monkeypatch.setattr("shardwork.progress.time.monotonic", lambda: next(clock))
     with Progress(100, "voxelize 0001", "video", log) as progress:
         for _ in range(100):  # a second each

@@ -19,7 +19,7 @@ RUN_SECONDS = 300
 class Project:
     """A clone with `videos` small videos, a table and a config; `run` starts Snakemake unactivated: its folder is not on PATH."""
 
-    def __init__(self, folder: Path, ids: tuple[str, ...] = ("v_a", "v_--b", "c_3", "NA"), work_shards: int = 4) -> None:
+    def __init__(self, folder: Path, ids: tuple[str, ...] = ("v_k", "v_--b", "c_3", "NA"), work_shards: int = 4) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
         for room in ROOMS:
@@ -49,8 +49,8 @@ class Project:
         line = [str(snakemake), "--cores", "2", *away, *flags]
         return subprocess.run(line, cwd=cwd or self.folder, env=clean, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
 
-    def ok(self, *flags: str, **how: Path) -> str:
-        done = self.run(*flags, **how)
+    def ok(self, *flags: str, cwd: Path | None = None) -> str:
+        done = self.run(*flags, cwd=cwd)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

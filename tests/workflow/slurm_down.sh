@@ -24,5 +24,6 @@ for name in slurmd slurmctld munged; do
   for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
   if ours $name; then kill -9 "$pid"; fi
 done
+[ "$(readlink /etc/slurm/slurm.conf)" = "$dir/slurm.conf" ] && rm /etc/slurm/slurm.conf
 rm -f "$dir"/{slurmd,slurmctld,munged}.pid
 exit 0

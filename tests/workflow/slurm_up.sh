@@ -38,6 +38,13 @@ if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! comm
     { tail -n 5 "$dir/apt.log" >&2; die 1 "slurm-wlm and munge could not be installed"; }
 fi
 
+# A job's own srun finds its cluster at the usual place alone, since Snakemake takes all SLURM_* variables from a job.
+usual=/etc/slurm/slurm.conf
+[ -L $usual ] && [ ! -e $usual ] && rm $usual # left by one of ours that was killed
+[ ! -e $usual ] || die 3 "this machine has a SLURM configuration of its own ($usual): left alone"
+mkdir -p /etc/slurm
+ln -s "$dir/slurm.conf" $usual
+
 cpus=${CPUS:-$(nproc)}
 mem=${MEM:-$(awk '/^MemTotal/ {print int($2 / 1024 * 0.9)}' /proc/meminfo)}
 gpus=${GPUS:-0}

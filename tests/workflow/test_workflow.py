@@ -38,7 +38,7 @@ def project(finished: Project, tmp_path: Path) -> Project:
 
 
 def test_run_gives_a_voxel_file_for_every_video(finished: Project) -> None:
-    assert list(finished.voxel_files()) == ["train/NA.h5", "train/c_3.h5", "train/v_--b.h5", "train/v_a.h5"]
+    assert list(finished.voxel_files()) == ["train/NA.h5", "train/c_3.h5", "train/v_--b.h5", "train/v_k.h5"]
     summary = read_json(finished.results() / "report" / "events.json")
     assert (summary["items"], summary["passed"], summary["quarantined"]) == (4, 4, 0)
     assert summary["totals"]["frames"] == 4 * 13 and summary["totals"]["voxels"] == 4 * 3
@@ -81,11 +81,13 @@ def test_changed_video_reruns_its_shard_and_only_it_is_made(project: Project) ->
 
 
 def test_removed_video_leaves_the_folder_even_if_its_shard_is_empty(project: Project) -> None:
-    (project.folder / "data" / "videos" / "v_a.mkv").unlink()
+    (project.folder / "data" / "videos" / "v_k.mkv").unlink()
     project.make_table()
     project.ok()
-    assert "train/v_a.h5" not in {name: 0 for name in project.voxel_files() if not name.startswith("quarantine")}
-    assert not [path for path in project.results().glob("events/shards/*/*.jsonl") if path.stem == shard_of("v_a", 4) and shard_of("v_a", 4) not in {shard_of(i, 4) for i in ("v_--b", "c_3", "NA")}]
+    assert "train/v_k.h5" not in project.voxel_files()
+    live = {shard_of(video_id, 4) for video_id in ("v_--b", "c_3", "NA")}
+    assert shard_of("v_k", 4) not in live, "choose ids so that v_k has a shard of its own"
+    assert {path.stem for path in project.results().glob("events/shards/*/*.jsonl")} == live
 
 
 def test_changed_setting_redoes_all_and_redo_too(project: Project) -> None:
@@ -93,7 +95,7 @@ def test_changed_setting_redoes_all_and_redo_too(project: Project) -> None:
     config = (project.folder / "config" / "config.yaml").read_text()
     project.write_config(config + "  threshold_pos: 0.1\n  threshold_neg: 0.1\n")
     said = project.ok()
-    assert jobs(said, "voxelize_events") == len({shard_of(i, 4) for i in ("v_a", "v_--b", "c_3", "NA")})
+    assert jobs(said, "voxelize_events") == len({shard_of(i, 4) for i in ("v_k", "v_--b", "c_3", "NA")})
     assert all(data != before[name] for name, data in project.voxel_files().items())
     project.write_config(config)
     project.ok()
@@ -120,14 +122,14 @@ def test_refused_video_fails_the_gate_after_all_else_is_built(project: Project) 
 
 def test_damaged_voxel_file_is_found_and_made_anew(project: Project) -> None:
     before = project.voxel_files()
-    damaged = project.results() / "events" / "train" / "v_a.h5"
+    damaged = project.results() / "events" / "train" / "v_k.h5"
     damaged.write_bytes(damaged.read_bytes()[:-100])
     project.write_config((project.folder / "config" / "config.yaml").read_text() + "verify: full\n")
     said = project.ok()
     assert jobs(said, "voxelize_events") > 0
     after = project.voxel_files()
     assert {name: data for name, data in after.items() if not name.startswith("quarantine")} == before
-    assert (project.results() / "events" / "quarantine" / "train" / "v_a.h5").exists()
+    assert (project.results() / "events" / "quarantine" / "train" / "v_k.h5").exists()
 
 
 def test_driver_killed_then_unlock_and_the_same_command_complete(tmp_path: Path, finished: Project) -> None:
