@@ -51,3 +51,11 @@ rule events:
 rule report:
     input:
         [report_of(branch) for branch in BRANCHES],
+
+
+onsuccess:
+    print(ending())
+
+
+onerror:
+    print(ending())

@@ -1,5 +1,6 @@
 """What all rules share: the checked configuration, the interpreter of the steps, and the one way in which errors of the input end the run."""
 
+import secrets
 import shlex
 from pathlib import Path
 
@@ -22,6 +23,8 @@ def checked(function, *values):
 CONFIG = checked(resolve, config, [Path(path) for path in workflow.configfiles])
 RUN = Path(CONFIG.results) / CONFIG.run
 checked(check_writable, RUN)
+CHECK = secrets.token_hex(8) if CONFIG.verify == "full" else ""
+"""A parameter of steps that can look at finished files again: under `verify: full` it differs each time, so that they do so in every run."""
 LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
@@ -33,13 +36,23 @@ wildcard_constraints:
     branch="[a-z]+",
 
 
-def step(name):
-    """Return the start of a rule's command line: the steps' Python and the script of the rule's name.
+def step(name, **flags):
+    """Return the start of a rule's command line: the steps' Python, the script of the rule's name, and flags whose change reruns nothing.
 
     Written into the command when this is parsed: as a parameter, a path would make a moved clone run everything again.
     """
     words = (PYTHON, f"{workflow.basedir}/scripts/{name}.py")
-    return " ".join(shlex.quote(word) for word in words).replace("{", "{{").replace("}", "}}")
+    line = " ".join((*map(shlex.quote, words), as_flags(flags))).strip()
+    return line.replace("{", "{{").replace("}", "}}")
+
+
+def ending():
+    """Return what a user sees last: what became of each branch, and where to look."""
+    lines = []
+    for branch in BRANCHES:
+        text = Path(f"{RUN}/report/{branch}.txt")
+        lines.append(text.read_text() + f"  results: {RUN}/, this report: {text}" if text.exists() else f"{branch}: not finished")
+    return "\n".join([*lines, f"  logs of the jobs: {LOGS}/", ""])
 
 
 def report_of(branch):

@@ -8,7 +8,7 @@ EVENT_SHARDS = split_rows(checked(event_stage.read_video_table, Path(CONFIG.even
 EVENT_REDO = CONFIG.redo.get("events", 0)
 EVENT_STAGE_FLAGS = as_flags({"stage": EVENTS.stage})
 EVENT_TABLE_FLAGS = as_flags({"table": CONFIG.events.table, "work_shards": CONFIG.events.work_shards})
-EVENT_RUN_FLAGS = as_flags({"redo": EVENT_REDO, "verify": CONFIG.verify, "prune": CONFIG.prune})
+EVENT_RUN_FLAGS = as_flags({"redo": EVENT_REDO, "prune": CONFIG.prune})
 
 
 BRANCHES["events"] = {
@@ -35,11 +35,12 @@ rule voxelize_events:
         runtime=lambda wildcards, attempt: attempt * 240,
     params:
         version=event_stage.VOXELIZE_VERSION,
+        check=CHECK,
         rows=lambda wildcards: rows_digest(EVENT_SHARDS[wildcards.shard], event_stage.COLUMNS),
         settings=as_flags(CONFIG.events.settings()),
         flags=f"{EVENT_STAGE_FLAGS} {EVENT_TABLE_FLAGS} {EVENT_RUN_FLAGS}",
     shell:
-        step("voxelize_events") + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+        step("voxelize_events", verify=CONFIG.verify) + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
 rule validate_events:
@@ -59,7 +60,8 @@ rule validate_events:
         runtime=lambda wildcards, attempt: attempt * 120,
     params:
         version=event_stage.VALIDATE_VERSION,
+        check=CHECK,
         settings=as_flags({"frames_per_bin": CONFIG.events.frames_per_bin}),
         flags=f"{EVENT_STAGE_FLAGS} {EVENT_RUN_FLAGS}",
     shell:
-        step("validate_events") + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+        step("validate_events", verify=CONFIG.verify) + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
