@@ -32,7 +32,7 @@ BRANCHES = {}
 
 
 wildcard_constraints:
-    shard="[0-9]+",
+    shard="[0-9]+-of-[0-9]+",
     branch="[a-z]+",
 
 

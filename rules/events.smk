@@ -5,16 +5,13 @@ from shardwork.shards import split_rows
 
 EVENTS = event_stage.events_place(RUN / "events")
 EVENT_SHARDS = split_rows(checked(event_stage.read_video_table, Path(CONFIG.events.table)), event_stage.KEY, CONFIG.events.work_shards)
-EVENT_REDO = CONFIG.redo.get("events", 0)
-EVENT_STAGE_FLAGS = as_flags({"stage": EVENTS.stage})
-EVENT_TABLE_FLAGS = as_flags({"table": CONFIG.events.table, "work_shards": CONFIG.events.work_shards})
-EVENT_RUN_FLAGS = as_flags({"redo": EVENT_REDO, "prune": CONFIG.prune})
+EVENT_RUN_FLAGS = as_flags({"stage": EVENTS.stage, "redo": CONFIG.redo.events})
 
 
 BRANCHES["events"] = {
-    "manifests": [EVENTS.manifest(rule, shard) for rule in ("voxelize_events", "validate_events") for shard in EVENT_SHARDS],
+    "manifests": [EVENTS.manifest(rule, shard) for rule in event_stage.STEPS for shard in EVENT_SHARDS],
     "table": CONFIG.events.table,
-    "flags": f"{EVENT_STAGE_FLAGS} {EVENT_TABLE_FLAGS}",
+    "flags": as_flags({"table": CONFIG.events.table, "stage": EVENTS.stage, "work_shards": CONFIG.events.work_shards}),
 }
 
 
@@ -38,7 +35,7 @@ rule voxelize_events:
         check=CHECK,
         rows=lambda wildcards: rows_digest(EVENT_SHARDS[wildcards.shard], event_stage.COLUMNS),
         settings=as_flags(CONFIG.events.settings()),
-        flags=f"{EVENT_STAGE_FLAGS} {EVENT_TABLE_FLAGS} {EVENT_RUN_FLAGS}",
+        flags=as_flags({"table": CONFIG.events.table}) + " " + EVENT_RUN_FLAGS,
     shell:
         step("voxelize_events", verify=CONFIG.verify) + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
@@ -62,6 +59,6 @@ rule validate_events:
         version=event_stage.VALIDATE_VERSION,
         check=CHECK,
         settings=as_flags({"frames_per_bin": CONFIG.events.frames_per_bin}),
-        flags=f"{EVENT_STAGE_FLAGS} {EVENT_RUN_FLAGS}",
+        flags=EVENT_RUN_FLAGS,
     shell:
         step("validate_events", verify=CONFIG.verify) + " --shard={wildcards.shard} {params.flags} --workers={threads} {params.settings} 2> {log:q}"

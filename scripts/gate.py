@@ -4,29 +4,30 @@ import sys
 from pathlib import Path
 
 import _src  # noqa: F401
-from eventvox.stage import KEY, events_place, read_video_table
+from eventvox.stage import KEY, STEPS, events_place, read_video_table
 from reelmill.report import as_text
 from shardwork import command
 from shardwork.errors import EXIT_FAULT, DataError, print_error
 from shardwork.files import write_bytes
 from shardwork.gate import check_gate
 from shardwork.jsonio import read_json
-from shardwork.run import sweep_dead
-from shardwork.shards import shard_of, split_rows
+from shardwork.place import sweep
+from shardwork.shards import split_rows
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--report", type=Path, required=True, help="the branch's report (JSON)")
 arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
-arguments.add_argument("--work-shards", type=int, required=True, help="how many work shards the table is cut into")
-arguments.add_argument("--max-quarantined", type=int, default=0, help="how many refused items are accepted (default: 0)")
-arguments.add_argument("--prune", choices=("true", "false"), default="false", help="delete files that no row names, instead of setting them aside")
+arguments.add_argument("--work-shards", type=command.whole(1), required=True, help="how many work shards the table is cut into")
+arguments.add_argument("--max-quarantined", type=command.whole(0), default=0, help="how many refused items are accepted (default: 0)")
+arguments.add_argument("--prune", type=command.truth, default=False, help="delete files set aside for ids that the table no longer has")
 arguments.add_argument("--passed", type=Path, required=True, help="written when the branch passes")
 
 
 def main(args) -> int:
     live = split_rows(read_video_table(args.table), KEY, args.work_shards)
-    sweep_dead(events_place(args.stage), live, lambda item_id: shard_of(item_id, args.work_shards), args.prune == "true")
+    for path in sweep(events_place(args.stage), STEPS, live, args.prune):
+        print(f"{path.name}: no row of the table names it: set aside in {args.stage}/quarantine", file=sys.stderr)
     summary = read_json(args.report)
     print(as_text(summary), end="", file=sys.stderr)
     try:

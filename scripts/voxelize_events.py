@@ -9,7 +9,7 @@ from eventvox.stage import KEY, events_place, read_video_table
 from eventvox.steps import video_items, voxelize_step
 from shardwork import command, flags
 from shardwork.run import run_shard
-from shardwork.shards import split_rows
+from shardwork.shards import rows_of
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--table", type=Path, required=True, help="the video table (CSV)")
@@ -18,10 +18,9 @@ command.add_settings(arguments, VoxelSettings)
 
 
 def main(args) -> int:
-    place = events_place(args.stage)
-    rows = split_rows(read_video_table(args.table), KEY, args.work_shards).get(args.shard, [])
-    shard = flags.hashed_shard(args, video_items(rows, args.table, place))
-    run_shard(voxelize_step(command.settings_from(args, VoxelSettings)), shard, place, flags.options_from(args))
+    step, place = voxelize_step(command.settings_from(args, VoxelSettings)), events_place(args.stage)
+    items = video_items(rows_of(read_video_table(args.table), KEY, args.shard), args.table, place)
+    run_shard(step, args.shard, items, place, flags.options_from(args))
     return 0
 
 

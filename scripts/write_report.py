@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import _src  # noqa: F401
-from eventvox.stage import KEY, events_place, read_video_table
+from eventvox.stage import KEY, STEPS, events_place, read_video_table
 from reelmill.report import as_text, summarise
 from shardwork import command
 from shardwork.files import write_bytes
@@ -15,7 +15,7 @@ arguments = command.parser(__doc__)
 arguments.add_argument("--branch", choices=("events",), required=True, help="which branch")
 arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
-arguments.add_argument("--work-shards", type=int, required=True, help="how many work shards the table is cut into")
+arguments.add_argument("--work-shards", type=command.whole(1), required=True, help="how many work shards the table is cut into")
 arguments.add_argument("--json", type=Path, required=True, help="the report for machines")
 arguments.add_argument("--text", type=Path, required=True, help="the report for people")
 
@@ -23,7 +23,7 @@ arguments.add_argument("--text", type=Path, required=True, help="the report for 
 def main(args) -> int:
     shards = split_rows(read_video_table(args.table), KEY, args.work_shards)
     place = events_place(args.stage)
-    steps = [(step, [place.manifest(step, shard) for shard in shards]) for step in ("voxelize_events", "validate_events")]
+    steps = [(step, [place.manifest(step, shard) for shard in shards]) for step in STEPS]
     summary = summarise(args.branch, steps, [row[KEY] for rows in shards.values() for row in rows])
     write_json(args.json, summary)
     write_bytes(args.text, as_text(summary).encode())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from shardwork.errors import DataError
-from shardwork.run import Place
+from shardwork.place import Place
 from shardwork.tables import Row, read_table, whole_number
 
 VOXELIZE_VERSION = 1
@@ -14,6 +13,8 @@ VOXELIZE_VERSION = 1
 VALIDATE_VERSION = 1
 """Raised when validation finds more than before, so that finished files are looked at again."""
 
+STEPS = ("voxelize_events", "validate_events")
+"""Steps of work shards, in their order."""
 SPLITS = ("train", "validation")
 KEY = "video_id"
 COLUMNS = (KEY, "path", "split", "bytes", "mtime_ns")
@@ -47,8 +48,3 @@ def read_video_table(path: Path) -> list[Row]:
         whole_number(row, "bytes", where)
         whole_number(row, "mtime_ns", where)
     return rows
-
-
-def job_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return rows with only the columns that decide what is made."""
-    return [{name: row[name] for name in COLUMNS} for row in rows]

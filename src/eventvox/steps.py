@@ -13,10 +13,10 @@ from eventvox.stage import KEY, VALIDATE_VERSION, VOXELIZE_VERSION, outputs_of
 from eventvox.validate import validate_file
 from eventvox.voxelize import voxelize_video
 from shardwork.digests import seal, unseal, xxh3_file
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Fault
 from shardwork.ids import is_id
 from shardwork.jsonio import read_json, read_jsonl, write_json
-from shardwork.run import Place
+from shardwork.place import Place
 from shardwork.step import Fields, Item, Source, Step, upstream
 from shardwork.tables import Row
 
@@ -33,22 +33,21 @@ def video_items(rows: Sequence[Row], table: Path, place: Place) -> list[Item]:
             id=row[KEY],
             inputs={"split": row["split"]},
             outputs=outputs_of(place, row[KEY], row["split"]) if is_id(row[KEY]) else (),
-            source=Source.from_row(row, table),
+            sources=(Source.from_row(row, table),),
         )
         for row in rows
     ]
 
 
 def _voxelize(item: Item, settings: VoxelSettings) -> Fields:
-    if item.source is None:
-        raise TypeError("a video item needs a source")
+    (video,) = item.sources
     voxel_file, sidecar = item.outputs
     try:
-        record = asdict(voxelize_video(item.source.path, voxel_file, item.id, settings))
+        record = asdict(voxelize_video(video.path, voxel_file, item.id, settings))
     except VideoRefused as error:
-        error.where = item.source.name  # as the table writes it: a row must not change when the project is moved
+        error.where = video.name  # as the table writes it: a row must not change when the project is moved
         raise
-    source = {"bytes": item.source.bytes, "mtime_ns": item.source.mtime_ns, "name": item.source.path.name}
+    source = {"bytes": video.bytes, "mtime_ns": video.mtime_ns, "name": video.path.name}
     noted = {"fingerprint": item.fingerprint, "record": record, "settings": asdict(settings), "source": source, "video_id": item.id}
     write_json(sidecar, seal({**noted, "digest": xxh3_file(voxel_file)}))
     return {**record, **item.inputs}
@@ -56,6 +55,8 @@ def _voxelize(item: Item, settings: VoxelSettings) -> Fields:
 
 def _adopt(item: Item) -> Fields | None:
     voxel_file, sidecar = item.outputs
+    if not (voxel_file.is_file() and sidecar.is_file()):
+        return None
     try:
         noted = unseal(read_json(sidecar))
     except DataError:
@@ -86,12 +87,9 @@ def voxel_items(voxelized: Path, place: Place) -> list[Item]:
 
 def _validate(item: Item, frames_per_bin: int) -> Fields:
     (path,) = item.watched
-    if not path.is_file():
-        raise DataError("invalid_hdf5", path.name, "no such file", "the file that voxelize_events wrote", "run again: it is made anew")
-    if (digest := xxh3_file(path)) != item.inputs["digest"]:
-        raise DataError(
-            "invalid_hdf5", path.name, f"xxh3 {digest}", f"{item.inputs['digest']} as written", "the file changed on disk: run again, it is made anew"
-        )
+    digest = xxh3_file(path) if path.is_file() else "none: no such file"
+    if digest != item.inputs["digest"]:
+        raise Fault("fault_stale", path.name, f"xxh3 {digest}", f"{item.inputs['digest']} as written", "it changed on the disk: run again, it is made anew")
     if problems := validate_file(path, frames_per_bin=frames_per_bin):
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
         raise DataError("invalid_hdf5", path.name, f"{problems[0]}{more}", "the EventActivityNet format", "see python -m eventvox validate")

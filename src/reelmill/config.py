@@ -34,10 +34,6 @@ class RedoConfig(_Section):
     events: int = Field(0, ge=0)
     """Raise this number to compute all event files again."""
 
-    def get(self, stage: str, default: int = 0) -> int:
-        """Return a stage's number, as a mapping would."""
-        return int(getattr(self, stage, default))
-
 
 class EventsConfig(_Section):
     """Raw videos to event voxels."""

@@ -39,7 +39,11 @@ def run(main: Callable[[argparse.Namespace], int], arguments: argparse.ArgumentP
 
     A SIGTERM (a job that is cancelled or out of time) ends through the same door, so that temporary files are cleared.
     """
-    args = arguments.parse_args(argv)
+    try:
+        args = arguments.parse_args(argv)
+    except DataError as error:  # raised by the reader of a flag's value
+        print_error(error)
+        return EXIT_BAD_INPUT
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         return main(args)
@@ -67,7 +71,19 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _truth(text: str) -> bool:
+def whole(least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers for argparse; smaller ones than `least` are refused."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit()) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {least} or more")
+        return int(text)
+
+    return read
+
+
+def truth(text: str) -> bool:
+    """Return the truth value that a flag's text says, for argparse."""
     if text.lower() not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return text.lower() == "true"
@@ -80,7 +96,7 @@ def add_settings(arguments: argparse.ArgumentParser, settings: type[Any]) -> Non
         kind = types[field.name]
         arguments.add_argument(
             _flag(field.name),
-            type=_truth if kind is bool else kind,
+            type=truth if kind is bool else kind,
             default=field.default,
             choices=field.metadata.get("choices"),
             help=f"{field.metadata.get('help', '')} (default: {str(field.default).lower() if kind is bool else field.default})".replace("%", "%%"),

@@ -17,6 +17,7 @@ CODES = {
     "bad_json": "A JSON or JSONL file cannot be read, repeats a key, or holds NaN or Infinity.",
     "bad_table": "A table is missing, unreadable, lacks a column, or holds a value of the wrong kind.",
     "duplicate_id": "Two rows of a table have the same id.",
+    "fault_stale": "A file of an earlier step is missing or is not what that step wrote; the same command makes it again.",
     "manifest_mismatch": "A shard manifest does not hold exactly one row for every item of its shard.",
     "missing_file": "A source that the table names is not there.",
     "not_published": "A file could not be put in its place, or is not what was written when looked at again.",
@@ -46,12 +47,23 @@ class DataError(Exception):
         super().__init__(code, str(where), found, expected, hint)
         self.code, self.where, self.found, self.expected, self.hint = code, str(where), found, expected, hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel between processes whatever arguments a subclass takes."""
+        return _rebuild, (type(self), self.args, self.__dict__)
+
     def facts(self) -> dict[str, object]:
         """Return further values for the item's row; a library's own error adds its counts here."""
         return {}
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}, expected {self.expected}: {self.hint} [{self.code}]"
+
+
+def _rebuild(kind: type[DataError], args: tuple[object, ...], values: dict[str, object]) -> DataError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(values)
+    return error
 
 
 class Fault(DataError):

@@ -115,7 +115,12 @@ def atomic_folder(final: Path, check: Callable[[Path], None] | None = None) -> I
             check(temp)
         if final.exists():
             os.rename(final, aside)
-        publish(temp, final)
+        try:
+            publish(temp, final)
+        except BaseException:
+            if aside.exists() and not final.exists():
+                os.rename(aside, final)
+            raise
     finally:
         shutil.rmtree(temp, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)

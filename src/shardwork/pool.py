@@ -1,4 +1,4 @@
-"""Worker processes, one item each at a time: a crash names its item and never takes the others with it."""
+"""Worker processes, one task each at a time: a crash names its task and never takes the others with it."""
 
 from __future__ import annotations
 
@@ -6,109 +6,122 @@ import ctypes
 import multiprocessing as mp
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from types import FrameType
+from typing import Any, Generic, NoReturn, TypeVar
 
-from shardwork.errors import DataError, Fault, fault_from
-from shardwork.step import Fields, Item
+from shardwork.errors import Fault
 
-Outcome = Fields | DataError
-"""An item's fields, its verdict (DataError) or a Fault."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 _PR_SET_PDEATHSIG = 1
+END_SECONDS = 5.0
+"""How long a worker that is told to end may take to clear its temporary files."""
 
 
-def call_item(run_item: Callable[[Item], Fields], item: Item) -> Outcome:
-    """Return the outcome of one item. The one place that catches everything: what is no verdict becomes a Fault."""
-    try:
-        return run_item(item)
-    except DataError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 (the one blind except: any other error is this item's fault)
-        if not isinstance(error, OSError | MemoryError):
-            traceback.print_exc()
-        return fault_from(error, item.id)
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
-def _work(connection: Connection, run_item: Callable[[Item], Fields]) -> None:
+def _work(connection: Connection, work: Callable[[T], R]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
     if sys.platform == "linux":  # a killed parent leaves no worker behind
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    while (item := connection.recv()) is not None:
-        connection.send(call_item(run_item, item))
+    connection.send(None)  # ready: what goes wrong before is no task's doing
+    while (task := connection.recv()) is not None:
+        connection.send(work(task))
 
 
 @dataclass(slots=True)
-class _Worker:
+class _Worker(Generic[T]):
     process: Any
     connection: Connection
-    item: Item | None = None
+    ready: bool = False
+    task: T | None = None
 
-    def give(self, item: Item | None) -> None:
-        self.item = item
+    def give(self, task: T | None) -> None:
+        self.task = task
         try:
-            self.connection.send(item)
-        except BrokenPipeError:
-            pass  # it died between two items: the next look finds it
+            self.connection.send(task)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it died between two tasks: the next look finds it
 
-    def take(self) -> Outcome:
-        try:
-            outcome: Outcome = self.connection.recv()
-            return outcome
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            return _death(self.process.exitcode, self.item.id if self.item else "worker")
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.join(END_SECONDS)
+        self.process.kill()
+        self.process.join()
 
 
-def _death(exitcode: int, item_id: str) -> Fault:
-    found = f"its worker process ended by {signal.Signals(-exitcode).name if exitcode < 0 else f'exit code {exitcode}'}"
-    if exitcode in (-signal.SIGKILL, -signal.SIGTERM):
-        return Fault("fault_killed", item_id, found, "a verdict", "give the job more memory or fewer workers, then run the same command")
-    return Fault("fault_crashed", item_id, found, "a verdict", "run this item alone to see more, or take it out of the table")
-
-
-def _start(run_item: Callable[[Item], Fields]) -> _Worker:
+def _start(work: Callable[[T], R]) -> _Worker[T]:
     context = mp.get_context("spawn")  # a fork would inherit the threads' locks of OpenBLAS, OpenCV and torch
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, run_item), daemon=True)
+    # no daemon: a step may start processes of its own (a data loader, a renderer)
+    process = context.Process(target=_work, args=(theirs, work), daemon=False)
     process.start()
     theirs.close()
     return _Worker(process, ours)
 
 
-def run_items(run_item: Callable[[Item], Fields], items: Sequence[Item], workers: int) -> Iterator[tuple[Item, Outcome]]:
-    """Yield each item with its outcome, in the order they finish.
+def _death(process: Any, name: str) -> Fault:
+    process.join()
+    code = process.exitcode
+    found = f"its worker process ended by {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+    if code in (-signal.SIGKILL, -signal.SIGTERM):
+        return Fault("fault_killed", name, found, "a verdict", "give the job more memory or fewer workers, then run the same command")
+    return Fault("fault_crashed", name, found, "a verdict", "run it alone to see more, or take it out of the table")
 
-    workers : processes; 0 works in this process (no isolation; for debugging). A worker that dies is replaced.
+
+def run_tasks(work: Callable[[T], R], tasks: Sequence[T], workers: int, name_of: Callable[[T], str]) -> Iterator[tuple[T, R | Fault]]:
+    """Yield each task with its result, in the order they finish; a task whose worker dies gives a Fault.
+
+    workers : processes; 0 works in this process (no isolation; for debugging). A worker that dies is replaced.   name_of : what a fault calls a task.
+    Raises Fault if a worker cannot start at all. However it ends, no worker is left.
     """
     if workers == 0:
-        yield from ((item, call_item(run_item, item)) for item in items)
+        yield from ((task, work(task)) for task in tasks)
         return
-    todo = list(reversed(items))
-    live = [_start(run_item) for _ in range(min(workers, len(todo)))]
+    todo = list(reversed(tasks))
+    live: list[_Worker[T]] = [_start(work) for _ in range(min(workers, len(todo)))]
     try:
-        for worker in live:
-            worker.give(todo.pop())
         while live:
-            for connection in wait([worker.connection for worker in live]):
-                worker = next(w for w in live if w.connection is connection)
-                item, outcome = worker.item, worker.take()
-                if item is None:
-                    live.remove(worker)
-                    continue
-                yield item, outcome
-                if not worker.process.is_alive():
-                    live.remove(worker)
-                    if todo:
-                        live.append(worker := _start(run_item))
-                        worker.give(todo.pop())
-                else:
-                    worker.give(todo.pop() if todo else None)
-                    if worker.item is None:
-                        live.remove(worker)
+            # the sentinel too: a process that a dead worker started may hold its end of the pipe
+            signs: list[Any] = [sign for worker in live for sign in (worker.connection, worker.process.sentinel)]
+            ready = set(wait(signs))
+            for worker in [w for w in live if w.connection in ready or w.process.sentinel in ready]:
+                yield from _hear(worker, live, todo, work, name_of)
     finally:
         for worker in live:
-            worker.process.kill()
+            worker.end()
+
+
+def _hear(worker: _Worker[T], live: list[_Worker[T]], todo: list[T], work: Callable[[T], R], name_of: Callable[[T], str]) -> Iterator[tuple[T, R | Fault]]:
+    """Take what one worker has to say, give it its next task first, then yield the result."""
+    task, heard = worker.task, False
+    result: Any = None
+    with suppress(EOFError, ConnectionResetError):
+        if worker.connection.poll():
+            result = worker.connection.recv()
+            heard = True
+    if not heard:
+        live.remove(worker)
+        result = _death(worker.process, "worker" if task is None else name_of(task))
+        if not worker.ready:
+            raise result
+        if todo:
+            live.append(_start(work))
+    elif todo:
+        worker.give(todo.pop())
+    else:
+        live.remove(worker)
+        worker.give(None)
+        worker.process.join(END_SECONDS)
+        worker.end()
+    worker.ready = True
+    if task is not None:
+        yield task, result

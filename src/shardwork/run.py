@@ -5,88 +5,71 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shardwork.errors import DataError, Fault
-from shardwork.files import make_folder, remove_path, temp_owner
+from shardwork.errors import DataError, Fault, fault_from
 from shardwork.ids import check_id
-from shardwork.journal import Journal, open_journal
+from shardwork.journal import Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
-from shardwork.pool import run_items
+from shardwork.place import Place, clear_temporary, set_aside
+from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
+from shardwork.work import Done, Task, Work
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stage keeps its files.
-
-    stage : results/<run>/<stage>.   folders : those below it that hold published items.   id_of : the id in a file name, or None for a name
-    that is none of the stage's.
-    """
-
-    stage: Path
-    folders: tuple[Path, ...]
-    id_of: Callable[[str], str | None]
-
-    @property
-    def quarantine(self) -> Path:
-        """Where files go that must not be found among the good ones."""
-        return self.stage / "quarantine"
-
-    def aside(self, path: Path) -> Path:
-        """Return where a published file or folder is set aside to."""
-        return self.quarantine / path.relative_to(self.stage)
-
-    def manifest(self, step: str, shard: str) -> Path:
-        """Return the shard manifest of a step: the file that says the shard is done."""
-        return self.stage / "shards" / step / f"{shard}.jsonl"
-
-    def journal(self, step: str, shard: str) -> Path:
-        """Return the journal of a step and shard."""
-        return self.stage / ".journal" / f"{step}-{shard}.jsonl"
+STOPPING = frozenset(("fault_disk", "fault_killed", "fault_memory"))
+"""Faults of the machine: going on would only add to the trouble. After others the rest of the shard is still worked on."""
+SAME_FAULTS = 5
+"""So many faults in a row mean that the program fails alike on every item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a shard is run: nothing here changes a byte.
+    """How a shard is run; none of it changes a published value.
 
     workers : processes.   redo : raised to recompute everything.   full : compare digests of finished files, not only size and time.
-    prune : delete files that no item names, instead of setting them aside.
     """
 
     workers: int = 1
     redo: int = 0
     full: bool = False
-    prune: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One work shard of a step. owns : whether an id belongs to this shard (so that files of removed ids are found)."""
-
-    name: str
-    items: Sequence[Item]
-    owns: Callable[[str], bool]
-
-
-def run_shard(step: Step, shard: Shard, place: Place, options: Options) -> list[Fields]:
+def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, options: Options) -> list[Fields]:
     """Return the manifest rows of a shard after every item has its verdict and the manifest is written.
 
+    shard : its name.   items : all of its items.
     Raises Fault if any item has none (disk, memory, kill, bug): the manifest is not written, finished items are kept, and the same command
     goes on from there. Raises DataError (duplicate_id) before any work.
     """
-    _check_unique(shard.items)
-    shard = replace(shard, items=[replace(item, fingerprint=step.fingerprint(item, options.redo)) for item in shard.items])
-    with open_journal(place.journal(step.name, shard.name), place.stage) as journal:
-        run = _Run(step, place, options, journal)
-        run.tidy(shard)
-        rows = run.work(shard)
-    write_manifest(place.manifest(step.name, shard.name), rows, [item.id for item in shard.items])
-    run.report(shard, rows)
+    _check_unique(items)
+    items = [replace(item, fingerprint=step.fingerprint(item, options.redo)) for item in items]
+    with open_journal(place.journal(step.name, shard)) as journal:
+        run = _Run(step, shard, place, options, journal)
+        run.tidy(items)
+        rows = run.work(items)
+        write_manifest(place.manifest(step.name, shard), rows, [item.id for item in items])
+    run.say(run.summary(rows))
     return rows
+
+
+def run_guard(step: Step, shard: str, items_of: Callable[[Path], Sequence[Item]], earlier: Path, place: Place, options: Options) -> list[Fields]:
+    """Run a step that checks the files of an earlier one, as `run_shard` does.
+
+    earlier : that step's shard manifest.   items_of : makes the items from it.
+    Where a file is missing or not what the manifest says, the manifest is taken away, so that the same command makes the file again.
+    Raises Fault (fault_stale) then.
+    """
+    if not earlier.exists():
+        raise Fault("fault_stale", earlier, "no such file", "the manifest of the step before", "run the workflow again: it is made anew")
+    try:
+        return run_shard(step, shard, items_of(earlier), place, options)
+    except Fault as fault:
+        if fault.code == "fault_stale":
+            earlier.unlink(missing_ok=True)
+        raise
 
 
 def write_manifest(path: Path, rows: Sequence[Fields], ids: Sequence[str]) -> None:
@@ -102,163 +85,116 @@ def _check_unique(items: Sequence[Item]) -> None:
         raise DataError("duplicate_id", repr(repeated[0]), "more than one item with this id", "one", "rename or take out one of them")
 
 
-def set_aside(path: Path, place: Place) -> None:
-    """Move a published file or folder into quarantine/, replacing what an earlier run put there."""
-    target = place.aside(path)
-    make_folder(target.parent)
-    remove_path(target)
-    os.rename(path, target)
-
-
-def sweep(place: Place, owns: Callable[[str], bool], expected: set[Path], prune: bool) -> list[Path]:
-    """Set aside (or with `prune` delete) published files that no item names, delete left temporary ones, and return the former.
-
-    A trainer globs a folder and would train on them. Only names whose id `owns` accepts are touched.
-    """
-    stale = []
-    for folder in place.folders:
-        for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
-            owner = temp_owner(entry.name)
-            item_id = place.id_of(owner or entry.name)
-            if item_id is None or not owns(item_id) or entry in expected:
-                continue
-            if owner or prune:
-                remove_path(entry)
-            else:
-                set_aside(entry, place)
-            stale += [] if owner else [entry]
-    return stale
-
-
-def sweep_dead(place: Place, live: Collection[str], shard_of: Callable[[str], str], prune: bool) -> list[Path]:
-    """Clear what shards left that hold no item any more and so have no job: their files, manifests and journals. Return the files.
-
-    live : names of the shards that hold items.   shard_of : the shard of an id.
-    """
-    stale = sweep(place, lambda item_id: shard_of(item_id) not in live, set(), prune)
-    for path in [*place.stage.glob("shards/*/*.jsonl"), *place.stage.glob(".journal/*")]:
-        if path.stem.rpartition("-")[2] not in live:
-            path.unlink(missing_ok=True)
-    return stale
-
-
-STOPPING = {"fault_disk", "fault_killed", "fault_memory"}
-"""Faults of the machine: going on would only add to the trouble. After others the rest of the shard is still worked on."""
-
-
 class _Run:
     """One pass over a shard. Rows are collected here; everything that lasts is in the journal, the files and the manifest."""
 
-    def __init__(self, step: Step, place: Place, options: Options, journal: Journal) -> None:
-        self.step, self.place, self.options, self.journal = step, place, options, journal
+    def __init__(self, step: Step, shard: str, place: Place, options: Options, journal: Journal) -> None:
+        self.step, self.shard, self.place, self.options, self.journal = step, shard, place, options, journal
         self.counts: Counter[str] = Counter()
+        self.faults: list[Fault] = []
 
-    def tidy(self, shard: Shard) -> None:
+    def tidy(self, items: Sequence[Item]) -> None:
         """Clear what an earlier run left: temporary files of a killed one, files of ids that the table no longer has."""
-        expected = {path for item in shard.items for path in item.outputs}
-        for path in sweep(self.place, shard.owns, expected, self.options.prune):
-            where = "deleted" if self.options.prune else f"set aside in {self.place.quarantine}"
-            self.say(f"{path.name}: no row of the table names it: {where}")
+        outputs = {path for item in items for path in item.outputs}
+        gone = {Path(os.path.normpath(self.place.stage / name)) for entry in self.journal.entries.values() for name in entry.files} - outputs
+        for path in sorted(path for path in gone if path.exists()):
+            set_aside(path, self.place)
+            self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")
+        manifest = self.place.manifest(self.step.name, self.shard)
+        names = {path.name for path in (*outputs, *gone, manifest)}
+        for folder in {path.parent for path in (*outputs, *gone, manifest)}:
+            clear_temporary(folder, names.__contains__)
 
-    def work(self, shard: Shard) -> list[Fields]:
+    def work(self, items: Sequence[Item]) -> list[Fields]:
         """Return a row for every item, or raise the first fault once nothing more can be done."""
-        rows = [row for item in shard.items if (row := self.settle(item)) is not None]
-        settled = {row["id"] for row in rows}
-        todo = [item for item in shard.items if item.id not in settled]
-        faults: list[Fault] = []
-        with Progress(len(todo), f"{self.step.name} {shard.name}") as progress:
-            for item, outcome in run_items(self.step.run_item, todo, self.options.workers):
+        rows: list[Fields] = []
+        todo: list[Task] = []
+        for item in items:
+            try:
+                row = self.settle(item)
+            except OSError as error:
+                self.fault(fault_from(error, item.id))
+                continue
+            if row is None:
+                todo.append(Task(item, self.journal.entries.get(item.id)))
+            else:
+                rows.append(row)
+        self.say(f"{self.step.name} {self.shard}: {len(items)} items, {len(todo)} to do")
+        with Progress(len(todo), f"{self.step.name} {self.shard}") as progress:
+            work = Work(self.step, self.place)
+            for task, outcome in run_tasks(work, todo, self.options.workers, lambda task: task.item.id):
                 progress.step()
-                if isinstance(outcome, Fault):
-                    progress.say(f"fault: {outcome}")
-                    faults.append(outcome)
-                    if outcome.code in STOPPING:
-                        break
-                elif isinstance(outcome, DataError):
-                    progress.say(f"quarantined: {item.id}: {outcome}")
-                    rows.append(self.refuse(item, outcome))
-                else:
-                    rows.append(self.finish(item, outcome, "made"))
-        if faults:
-            raise faults[0]
+                if isinstance(outcome, Done):
+                    for note in outcome.notes:
+                        progress.say(note)
+                    rows.append(self.finish(outcome.entry, outcome.how))
+                elif not isinstance(outcome, Fault):
+                    progress.say(f"quarantined: {task.item.id}: {outcome}")
+                    rows.append(self.refuse(task.item, outcome))
+                elif self.fault(outcome, task.item):
+                    break
+        if self.faults:
+            raise next((fault for fault in self.faults if fault.code == "fault_stale"), self.faults[0])
         return rows
 
+    def fault(self, fault: Fault, item: Item | None = None) -> bool:
+        """Note a fault and return whether it is time to stop."""
+        self.say(f"fault: {fault}")
+        if fault.code == "fault_stale" and item is not None:
+            self.clear_places(item)
+        self.faults.append(fault)
+        alike = [last.code for last in self.faults[-SAME_FAULTS:]] == ["fault_bug"] * SAME_FAULTS
+        return fault.code in STOPPING or (alike and not self.counts)
+
     def settle(self, item: Item) -> Fields | None:
-        """Return the row of an item that needs no work, or None if it does."""
+        """Return the row of an item that needs no work, or None if it does. Costs a few looks at file sizes and times."""
         if item.verdict is not None:
-            self.drop_outputs(item)
+            self.clear_places(item)
             return item.verdict
         try:
             check_id(item.id)
         except DataError as error:
             return quarantined(item.id, error)
-        kept = self.journal.matches(item.id, item.fingerprint, item.outputs + item.watched, self.options.full)
-        change = item.source.change() if item.source else None
+        entry = self.journal.entries.get(item.id)
+        kept = entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        change = item.source_change()
         if change is not None and not (kept and change.code == "missing_file"):
             return self.refuse(item, change)
-        if kept:
-            self.counts["kept"] += 1
-            return self.row(item)
-        return self.adopt(item)
+        if entry is None or not kept or (self.options.full and (item.outputs or item.watched)):
+            return None
+        self.counts["kept"] += 1
+        return self.row(entry)
 
-    def adopt(self, item: Item) -> Fields | None:
-        """Return the row of an item whose files are whole though no journal row says so; else clear the way and return None."""
-        ours = self.journal.unchanged(item.id, item.outputs, self.options.full)
-        if ours or not item.outputs:
-            return None  # made with other settings or from another source: the new result replaces it in one rename
-        present = [path for path in item.outputs if path.exists()]
-        asides = tuple(self.place.aside(path) for path in item.outputs)
-        if not present and all(path.exists() for path in asides):
-            fields = self.verified(item, asides)
-            if fields is not None:
-                for path, final in zip(asides, item.outputs, strict=True):
-                    make_folder(final.parent)
-                    os.rename(path, final)
-                return self.finish(item, fields, "adopted")
-        if present:
-            fields = self.verified(item, item.outputs) if len(present) == len(item.outputs) else None
-            if fields is not None:
-                return self.finish(item, fields, "adopted")
-            for path in present:
-                self.say(f"{path.name}: is not what {self.step.name} wrote (cut, changed or foreign): set aside in {self.place.quarantine}, made again")
-                set_aside(path, self.place)
-        return None
-
-    def verified(self, item: Item, at: tuple[Path, ...]) -> Fields | None:
-        """Return the fields of an item whose outputs stand `at`, whole: by the journal's digests, else by what the step itself can check."""
-        equal = self.journal.equals(item.id, item.fingerprint, item.outputs, at)
-        if equal is not None:
-            fields: Fields = self.journal.rows[item.id]["fields"]
-            return fields if equal else None
-        return self.step.adopt(replace(item, outputs=at)) if self.step.adopt else None
-
-    def finish(self, item: Item, fields: Fields, how: str) -> Fields:
-        self.journal.add(item.id, item.fingerprint, item.outputs + item.watched, fields)
+    def finish(self, entry: Entry, how: str) -> Fields:
+        """Journal a finished item and return its row."""
+        self.journal.add(entry)
         self.counts[how] += 1
-        return self.row(item)
+        return self.row(entry)
 
     def refuse(self, item: Item, error: DataError) -> Fields:
-        self.drop_outputs(item)
+        """Return the row of a refused item, whose files are set aside."""
+        self.clear_places(item)
         return quarantined(item.id, error)
 
-    def drop_outputs(self, item: Item) -> None:
-        """Set aside what an item that is refused must not leave among the good files."""
+    def clear_places(self, item: Item) -> None:
+        """Set aside what a refused item must not leave among the good files."""
         for path in item.outputs + (item.watched if self.step.guards else ()):
             if path.exists():
                 set_aside(path, self.place)
 
-    def row(self, item: Item) -> Fields:
+    def row(self, entry: Entry) -> Fields:
         """Return the manifest row of a finished item: its fields and files, no times, so that every run gives the same bytes."""
-        done = self.journal.rows[item.id]
-        files = {name: {key: value for key, value in seen.items() if key != "mtime_ns"} for name, seen in done["files"].items()}
-        return {**done["fields"], "id": item.id, "status": "ok", "code": "ok", "files": files}
+        files = {name: {key: value for key, value in seen.items() if key != "mtime_ns"} for name, seen in entry.files.items()}
+        return {**entry.fields, "id": entry.id, "status": "ok", "code": "ok", "files": files}
 
     def say(self, text: str) -> None:
+        """Print a line for the log."""
         print(text, file=sys.stderr, flush=True)
 
-    def report(self, shard: Shard, rows: Sequence[Fields]) -> None:
+    def summary(self, rows: Sequence[Fields]) -> str:
+        """Return one line that counts what became of the shard."""
         verdicts = Counter(row["status"] for row in rows)
         parts = [f"{verdicts['ok']} ok ({', '.join(f'{count} {how}' for how, count in sorted(self.counts.items())) or 'none'})"]
         parts += [f"{count} {status}" for status, count in sorted(verdicts.items()) if status != "ok"]
         codes = Counter(row["code"] for row in rows if row["status"] == "quarantined")
-        self.say(f"{self.step.name} {shard.name}: {len(rows)} items: {', '.join(parts)}{' ' + dumps(codes) if codes else ''}")
+        return f"{self.step.name} {self.shard}: {', '.join(parts)}{' ' + dumps(codes) if codes else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from shardwork.tables import Row, whole_number
 
 Fields = dict[str, Json]
 """What a step has to say of one finished item; stands in its manifest row."""
+
+ROW_KEYS = frozenset(("id", "status", "code", "files"))
+"""Keys of a manifest row that are not a step's to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,13 @@ class Source:
         return cls(table.parent / row["path"], row["path"], whole_number(row, "bytes", where), whole_number(row, "mtime_ns", where))
 
     def change(self) -> DataError | None:
-        """Return why the file is not what its row says (missing_file, source_changed), or None."""
-        if not self.path.exists():
+        """Return why the file is not what its row says (missing_file, source_changed), or None. Raises OSError where the machine is at fault."""
+        try:
+            now = self.path.stat()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG):
+                raise
             return DataError("missing_file", self.name, "no such file", "the file that the table names", "put it back, or make the table again")
-        now = self.path.stat()
         if (now.st_size, now.st_mtime_ns) == (self.bytes, self.mtime_ns):
             return None
         found, expected = f"{now.st_size} bytes, time {now.st_mtime_ns}", f"{self.bytes} bytes, time {self.mtime_ns} as in the table"
@@ -48,9 +55,9 @@ class Source:
 class Item:
     """One thing to work on.
 
-    id : str.   inputs : what the result depends on beyond the step's settings (goes into the fingerprint).   outputs : final paths, each a file
+    id : str.   inputs : what the result depends on beyond settings and sources (goes into the fingerprint).   outputs : final paths, each a file
     or a folder that `run_item` publishes atomically.   watched : files of earlier steps that must be unchanged for the item to be skipped.
-    source : the raw file, or None.   verdict : set where the item is decided before any work (an earlier step's quarantine).
+    sources : the raw files.   verdict : set where the item is decided before any work (an earlier step's quarantine).
     fingerprint : filled in by `run_shard`.
     """
 
@@ -58,9 +65,13 @@ class Item:
     inputs: Json
     outputs: tuple[Path, ...] = ()
     watched: tuple[Path, ...] = ()
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
     verdict: Fields | None = None
     fingerprint: str = ""
+
+    def source_change(self) -> DataError | None:
+        """Return why a source is not what its row says, or None."""
+        return next((change for source in self.sources if (change := source.change()) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +92,9 @@ class Step:
     guards: bool = False
 
     def fingerprint(self, item: Item, redo: int) -> str:
-        """Return the digest of all that decides the item's bytes: step, version, settings, inputs, source, redo."""
-        source = [item.source.bytes, item.source.mtime_ns] if item.source else None
-        return digest_value([self.name, self.version, dict(self.settings), item.inputs, source, redo])
+        """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""
+        sources = [[source.bytes, source.mtime_ns] for source in item.sources]
+        return digest_value([self.name, self.version, dict(self.settings), item.inputs, sources, redo])
 
 
 def quarantined(item_id: str, error: DataError) -> Fields:

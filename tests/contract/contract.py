@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from shardwork.shards import shard_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS = 120
@@ -37,23 +40,27 @@ class World(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.stage = folder / "run" / "stage"
+        self.current: tuple[str, ...] = ()
         folder.mkdir(parents=True, exist_ok=True)
 
     @abstractmethod
     def set_table(self, ids: tuple[str, ...]) -> None:
-        """Write the table of these ids with the sources as they are now."""
+        """Write the table of these ids with the sources as they are now, and note them in `current`."""
 
     @abstractmethod
     def change_source(self, item_id: str) -> None:
         """Put another source in the place of this item's."""
 
     @abstractmethod
-    def command(self, shard: str, work_shards: int, workers: int, *flags: str) -> list[str]:
+    def command(self, shard: str, workers: int, *flags: str) -> list[str]:
         """Return the command that works on one shard."""
 
-    @abstractmethod
     def shards(self, work_shards: int) -> dict[str, list[str]]:
         """Return the ids of each shard that holds any."""
+        found: dict[str, list[str]] = {}
+        for item_id in self.current:
+            found.setdefault(shard_of(item_id, work_shards), []).append(item_id)
+        return dict(sorted(found.items()))
 
     @abstractmethod
     def manifest(self, shard: str) -> Path:
@@ -66,14 +73,14 @@ class World(ABC):
     def ids(self) -> tuple[str, ...]:
         return (*self.good, self.bad)
 
-    def run_shard(self, shard: str, work_shards: int, workers: int, *flags: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(shard, work_shards, workers, *flags), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+    def run_shard(self, shard: str, workers: int, *flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(shard, workers, *flags), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
 
     def run(self, work_shards: int = 1, workers: int = 1, *flags: str) -> str:
         """Work on every shard; return what they said."""
         said = ""
         for shard in self.shards(work_shards):
-            done = self.run_shard(shard, work_shards, workers, *flags)
+            done = self.run_shard(shard, workers, *flags)
             assert done.returncode == 0, done.stderr
             said += done.stderr
         return said
@@ -160,7 +167,7 @@ class StageContract:
     @pytest.mark.parametrize("when", [1, 2, 5, 6])
     def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], call: str, when: int) -> None:
         (shard,) = world.shards(1)
-        done = strace(world.command(shard, 1, 0), f"{call}:signal=KILL:when={when}")
+        done = strace(world.command(shard, 0), f"{call}:signal=KILL:when={when}")
         assert done.returncode != 0, "the kill was not hit"
         no_manifest_is_ahead(world)
         world.run()
@@ -170,7 +177,7 @@ class StageContract:
     @pytest.mark.parametrize("fault", ["fsync:error=EIO:when=1", "rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"])
     def test_failing_system_call_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any], fault: str) -> None:
         (shard,) = world.shards(1)
-        done = strace(world.command(shard, 1, 1), fault)
+        done = strace(world.command(shard, 1), fault)
         assert done.returncode == 1, done.stderr
         assert "fault_disk" in done.stderr
         assert not world.manifest(shard).exists()
@@ -181,7 +188,7 @@ class StageContract:
         (shard,) = world.shards(1)
         need = sum(len(data) for name, data in undisturbed.items() if name != "rows")
         with small_disk(world.stage, max(need // 2, 16 << 10)) as grow:
-            done = world.run_shard(shard, 1, 1)
+            done = world.run_shard(shard, 1)
             assert done.returncode == 1, done.stderr
             assert "fault_disk" in done.stderr, done.stderr
             assert not world.manifest(shard).exists()
@@ -225,7 +232,7 @@ class StageContract:
 
     def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
-        for journal in (world.stage / ".journal").glob("*.jsonl"):
+        for journal in (world.stage / ".journal").glob("*/*.jsonl"):
             journal.write_bytes(journal.read_bytes()[:-9])
         assert "1 adopted" in world.run()
         assert world.everything() == undisturbed
@@ -260,30 +267,46 @@ class StageContract:
         assert "1 adopted" in world.run()
         assert world.everything() == undisturbed
 
-    def test_removed_id_is_deleted_with_prune(self, world: World) -> None:
-        world.run()
-        world.set_table(world.ids()[1:])
-        world.run(1, 1, "--prune=true")
-        assert not [path for path in world.stage.rglob("*") if world.good[0] in path.name]
-
     def test_redo_makes_everything_again(self, world: World, undisturbed: dict[str, Any]) -> None:
         world.run()
         assert f"{len(world.good)} made" in world.run(1, 1, "--redo=1")
         assert world.rows().keys() == undisturbed["rows"].keys()
 
     def test_second_process_on_the_same_shard_is_refused(self, world: World) -> None:
+        world.run()
         (shard,) = world.shards(1)
-        first = subprocess.Popen(world.command(shard, 1, 1), stderr=subprocess.DEVNULL)
-        try:
-            wait_until(lambda: list(world.stage.rglob("*.lock")))
-            second = world.run_shard(shard, 1, 1)
-        finally:
-            assert first.wait(RUN_SECONDS) == 0
-        assert second.returncode == 0 or "fault_busy" in second.stderr  # it may just have finished
+        (lock, *_) = sorted((world.stage / ".journal").glob("*/*.lock"))
+        with open(lock) as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            second = world.run_shard(shard, 1)
+        assert second.returncode == 1 and "fault_busy" in second.stderr
+
+    def test_sigterm_ends_it_and_leaves_nothing_half_done(self, world: World, undisturbed: dict[str, Any]) -> None:
+        (shard,) = world.shards(1)
+        process = subprocess.Popen(world.command(shard, 2), stderr=subprocess.DEVNULL, start_new_session=True)
+        wait_until(lambda: list((world.stage / ".journal").rglob("*.jsonl")) or process.poll() is not None)
+        os.killpg(process.pid, signal.SIGTERM) if world.kill_group else process.terminate()
+        process.wait(RUN_SECONDS)
+        wait_until(lambda: not _group_lives(process.pid))
+        assert not list(world.stage.rglob("*.tmp"))
+        world.run()
+        assert world.everything() == undisturbed
+
+    @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
+    @pytest.mark.parametrize("when", [1, 2, 3])
+    def test_failed_redo_keeps_what_was_there(self, world: World, when: int) -> None:
+        world.run()
+        before = world.published()
+        (shard,) = world.shards(1)
+        done = strace(world.command(shard, 0, "--redo=1"), f"rename:error=EIO:when={when}")
+        assert done.returncode == 1, done.stderr
+        assert {name for name in before if name not in world.published()} == set()
+        world.run(1, 1, "--redo=1")
+        assert before.keys() == world.published().keys()
 
     def test_wrong_flag_is_bad_input_before_anything_starts(self, world: World) -> None:
         (shard,) = world.shards(1)
-        done = subprocess.run(world.command(shard, 1, 1, "--no-such-flag"), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+        done = subprocess.run(world.command(shard, 1, "--no-such-flag"), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
         assert done.returncode == 2
         assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
         assert not world.stage.exists()
@@ -299,7 +322,7 @@ def wait_until(condition, seconds: float = 30.0) -> None:
 def kill_after_changes(world: World, events: int) -> None:
     """Start the stage and kill -9 its first process once its folder has changed `events` times; its workers die with it."""
     (shard,) = world.shards(1)
-    process = subprocess.Popen(world.command(shard, 1, 1), stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(world.command(shard, 1), stderr=subprocess.DEVNULL, start_new_session=True)
     seen: set[tuple[str, str, int]] = set()
     changes = 0
     while changes < events and process.poll() is None:

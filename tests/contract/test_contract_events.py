@@ -12,7 +12,6 @@ import numpy as np
 
 from eventvox.stage import events_place
 from eventvox.videolist import find_videos, video_rows
-from shardwork.shards import shard_of
 from shardwork.tables import write_table
 from tests.contract.contract import ROOT, StageContract, World
 
@@ -44,7 +43,6 @@ class EventsWorld(World):
         self.table = folder / "videos.csv"
         self.videos = folder / "it's videos"
         self.place = events_place(self.stage)
-        self.current: tuple[str, ...] = ()
         self.videos.mkdir()
         for seed, item_id in enumerate((*self.good, self.spare)):
             write_video(self.videos / f"{item_id}.mkv", seed)
@@ -64,15 +62,9 @@ class EventsWorld(World):
     def step(self, name: str, *flags: str) -> list[str]:
         return [sys.executable, str(ROOT / "scripts" / f"{name}.py"), f"--stage={self.stage}", *flags]
 
-    def command(self, shard: str, work_shards: int, workers: int, *flags: str) -> list[str]:
+    def command(self, shard: str, workers: int, *flags: str) -> list[str]:
         common = (f"--shard={shard}", f"--workers={workers}", *flags)
-        return self.step("voxelize_events", f"--table={self.table}", f"--work-shards={work_shards}", *common)
-
-    def shards(self, work_shards: int) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for item_id in self.current:
-            found.setdefault(shard_of(item_id, work_shards), []).append(item_id)
-        return dict(sorted(found.items()))
+        return self.step("voxelize_events", f"--table={self.table}", *common)
 
     def manifest(self, shard: str) -> Path:
         return self.place.manifest("voxelize_events", shard)
@@ -85,8 +77,8 @@ class EventsBranchWorld(EventsWorld):
     bad_status = "upstream"
     kill_group = True
 
-    def command(self, shard: str, work_shards: int, workers: int, *flags: str) -> list[str]:
-        first = super().command(shard, work_shards, workers, *flags)
+    def command(self, shard: str, workers: int, *flags: str) -> list[str]:
+        first = super().command(shard, workers, *flags)
         second = self.step("validate_events", f"--shard={shard}", f"--workers={workers}", *flags)
         return ["sh", "-c", f"{shlex.join(first)} && exec {shlex.join(second)}"]
 

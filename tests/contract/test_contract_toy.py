@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from shardwork.shards import shard_of
 from shardwork.tables import write_table
 from tests.contract.contract import StageContract, World
 
@@ -26,7 +25,6 @@ class ToyWorld(World):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.table = folder / "table.csv"
-        self.current: tuple[str, ...] = ()
         for item_id in (*self.good, self.spare):
             write_source(folder / f"source_{item_id}.txt", f"text of {item_id}\n" * 700)
         write_source(folder / f"source_{self.bad}.txt", "BAD")
@@ -42,15 +40,9 @@ class ToyWorld(World):
     def change_source(self, item_id: str) -> None:
         (self.folder / f"source_{item_id}.txt").write_text("another text\n" * 50)
 
-    def command(self, shard: str, work_shards: int, workers: int, *flags: str) -> list[str]:
-        where = [f"--table={self.table}", f"--stage={self.stage}", f"--shard={shard}", f"--work-shards={work_shards}"]
+    def command(self, shard: str, workers: int, *flags: str) -> list[str]:
+        where = [f"--table={self.table}", f"--stage={self.stage}", f"--shard={shard}"]
         return [sys.executable, str(SCRIPT), f"--kind={self.kind}", *where, f"--workers={workers}", *flags]
-
-    def shards(self, work_shards: int) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for item_id in self.current:
-            found.setdefault(shard_of(item_id, work_shards), []).append(item_id)
-        return dict(sorted(found.items()))
 
     def manifest(self, shard: str) -> Path:
         return self.stage / "shards" / "make_toy" / f"{shard}.jsonl"

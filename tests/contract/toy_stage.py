@@ -9,8 +9,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from shardwork import command, flags
 from shardwork.errors import DataError
 from shardwork.files import atomic_folder, write_bytes
-from shardwork.run import Place, run_shard
-from shardwork.shards import split_rows
+from shardwork.place import Place
+from shardwork.run import run_shard
+from shardwork.shards import rows_of
 from shardwork.step import Fields, Item, Source, Step
 from shardwork.tables import read_table
 
@@ -21,10 +22,10 @@ flags.add_shard_flags(arguments)
 
 
 def capitals(item: Item) -> str:
-    assert item.source is not None
-    text = item.source.path.read_text()
+    (source,) = item.sources
+    text = source.path.read_text()
     if text == "BAD":
-        raise DataError("toy_refused", item.source.name, "BAD", "another text", "write one")
+        raise DataError("toy_refused", source.name, "BAD", "another text", "write one")
     return f"{item.fingerprint}\n{text.upper()}"
 
 
@@ -57,10 +58,10 @@ def id_of(name: str) -> str | None:
 
 def main(args) -> int:
     place = Place(args.stage, (args.stage / "out",), id_of)
-    rows = split_rows(read_table(args.table, "id", ("path", "bytes", "mtime_ns")), "id", args.work_shards).get(args.shard, [])
-    items = [Item(row["id"], None, (place.folders[0] / f"{row['id']}.toy",), source=Source.from_row(row, args.table)) for row in rows]
+    rows = rows_of(read_table(args.table, "id", ("path", "bytes", "mtime_ns")), "id", args.shard)
+    items = [Item(row["id"], None, (place.folders[0] / f"{row['id']}.toy",), sources=(Source.from_row(row, args.table),)) for row in rows]
     step = Step("make_toy", 1, {"kind": args.kind}, partial(run_item, kind=args.kind), partial(adopt, kind=args.kind))
-    run_shard(step, flags.hashed_shard(args, items), place, flags.options_from(args))
+    run_shard(step, args.shard, items, place, flags.options_from(args))
     return 0
 
 

@@ -37,7 +37,7 @@ def refuse(tmp_path: Path, text: str | bytes, **overrides: object) -> list[str]:
 def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
     config = load([write(tmp_path, EVENTS)])
     assert (config.run, config.results, config.python, config.max_quarantined, config.verify, config.prune) == ("demo", "results", "python", 0, "fast", False)
-    assert config.redo.events == config.redo.get("events", 0) == 0
+    assert config.redo.events == 0
     assert config.folder == Path("results/demo")
     assert config.events is not None and (config.events.work_shards, config.events.workers) == (20, 1)
 
