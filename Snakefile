@@ -8,7 +8,8 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 
-# .venv/bin/snakemake works unactivated: the steps' `python` is then the one that runs this
+# .venv/bin/snakemake works unactivated: the steps' `python` is then the one that runs this. (Written so that Snakemake's linter, which
+# takes every named variable for something a user must set, lets it pass.)
 os.environ.update(PATH=os.path.dirname(sys.executable) + os.path.expandvars(":$PATH"))
 sys.path.insert(0, f"{workflow.basedir}/src")
 
@@ -32,6 +33,9 @@ include: "rules/common.smk"
 if CONFIG.events:
 
     include: "rules/events.smk"
+
+
+checked(some_branch, BRANCHES)
 
 
 include: "rules/report.smk"
@@ -58,4 +62,4 @@ onsuccess:
 
 
 onerror:
-    print(ending())
+    print("the run did not finish; as last reported:", ending(), sep="\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reelmill.config import resolve
 from shardwork.command import as_flags
+from shardwork.digests import digest_value
 from shardwork.errors import EXIT_BAD_INPUT, DataError, print_error
 from shardwork.files import check_writable
 from shardwork.tables import rows_digest
@@ -33,6 +34,7 @@ BRANCHES = {}
 
 wildcard_constraints:
     shard="[0-9]+-of-[0-9]+",
+    key="[0-9a-f]{16}",
     branch="[a-z]+",
 
 
@@ -44,6 +46,17 @@ def step(name, **flags):
     words = (PYTHON, f"{workflow.basedir}/scripts/{name}.py")
     line = " ".join((*map(shlex.quote, words), as_flags(flags))).strip()
     return line.replace("{", "{{").replace("}", "}}")
+
+
+def key_of(*parts):
+    """Return the key in a shard manifest's name: what the shard is made for, as 16 hex digits."""
+    return digest_value(parts)[:16]
+
+
+def some_branch(branches):
+    """Refuse a configuration that switches every branch off: a run that makes nothing would look like one that made everything."""
+    if not branches:
+        raise DataError("E_CONFIG_MISSING", "config", "no section of a branch", "a section such as events", "add one: see config/README.md")
 
 
 def ending():

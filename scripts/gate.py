@@ -9,10 +9,10 @@ from reelmill.report import as_text
 from shardwork import command
 from shardwork.errors import EXIT_FAULT, DataError, print_error
 from shardwork.files import write_bytes
-from shardwork.gate import check_gate
+from shardwork.gate import LOOK_AGAIN, check_gate
 from shardwork.jsonio import read_json
-from shardwork.place import sweep
-from shardwork.shards import split_rows
+from shardwork.place import clear_temporary, sweep
+from shardwork.shards import shard_of, split_rows
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--report", type=Path, required=True, help="the branch's report (JSON)")
@@ -24,9 +24,18 @@ arguments.add_argument("--prune", type=command.truth, default=False, help="delet
 arguments.add_argument("--passed", type=Path, required=True, help="written when the branch passes")
 
 
+def look_again(place, ids, work_shards) -> None:
+    """Take away the manifests of shards whose refused items may be well by the next run."""
+    for shard in {shard_of(item_id, work_shards) for item_id in ids}:
+        for path in place.manifests(STEPS[0], shard):
+            path.unlink()
+
+
 def main(args) -> int:
+    place = events_place(args.stage)
+    clear_temporary(args.report.parent, lambda name: True)
     live = split_rows(read_video_table(args.table), KEY, args.work_shards)
-    for path in sweep(events_place(args.stage), STEPS, live, args.prune):
+    for path in sweep(place, STEPS, live, args.prune):
         print(f"{path.name}: no row of the table names it: set aside in {args.stage}/quarantine", file=sys.stderr)
     summary = read_json(args.report)
     print(as_text(summary), end="", file=sys.stderr)
@@ -34,6 +43,7 @@ def main(args) -> int:
         check_gate(summary["branch"], summary, args.max_quarantined)
     except DataError as error:
         print_error(error)
+        look_again(place, [row["id"] for row in summary["refused"] if row["code"] in LOOK_AGAIN], args.work_shards)
         return EXIT_FAULT
     write_bytes(args.passed, as_text(summary).encode())
     return 0

@@ -15,7 +15,7 @@ flags.add_shard_flags(arguments)
 
 def main(args) -> int:
     step, place = validate_step(args.frames_per_bin), events_place(args.stage)
-    run_guard(step, args.shard, lambda made: voxel_items(made, place), place.manifest("voxelize_events", args.shard), place, flags.options_from(args))
+    run_guard(step, args.shard, lambda rows: voxel_items(rows, place), "voxelize_events", place, flags.options_from(args))
     return 0
 
 

@@ -9,6 +9,7 @@ from reelmill.report import as_text, summarise
 from shardwork import command
 from shardwork.files import write_bytes
 from shardwork.jsonio import write_json
+from shardwork.place import the_manifest
 from shardwork.shards import split_rows
 
 arguments = command.parser(__doc__)
@@ -23,7 +24,7 @@ arguments.add_argument("--text", type=Path, required=True, help="the report for 
 def main(args) -> int:
     shards = split_rows(read_video_table(args.table), KEY, args.work_shards)
     place = events_place(args.stage)
-    steps = [(step, [place.manifest(step, shard) for shard in shards]) for step in STEPS]
+    steps = [(step, [row for shard in shards for row in the_manifest(place, step, shard)]) for step in STEPS]
     summary = summarise(args.branch, steps, [row[KEY] for rows in shards.values() for row in rows])
     write_json(args.json, summary)
     write_bytes(args.text, as_text(summary).encode())

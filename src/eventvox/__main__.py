@@ -34,7 +34,7 @@ def _voxelize(args: argparse.Namespace) -> int:
     except VideoRefused as error:
         print_error(error)
         return EXIT_SOME_FAILED
-    write_json(args.out.with_suffix(".json"), {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
+    write_json(Path(f"{args.out}.json"), {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
     size = f"{record.width}x{record.height}"
     print(f"{args.out}: {record.frames} frames of {size} at {record.fps:g} fps, {record.voxels} voxels, {record.bytes} bytes, xxh3 {record.values_xxh3}")
     if record.clipped:
@@ -86,7 +86,7 @@ def arguments() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         return one
 
-    one = add("voxelize", _voxelize, "write one video's event file OUT.h5 and its record OUT.json; exits 0, 2 (bad input) or 3 (video refused)")
+    one = add("voxelize", _voxelize, "write one video's event file OUT.h5 and its record OUT.h5.json; exits 0, 2 (bad input) or 3 (video refused)")
     one.add_argument("video", type=Path, metavar="VIDEO")
     one.add_argument("out", type=Path, metavar="OUT.h5")
     one.add_argument("--id", help="id of the video in the record (default: the file's stem)")

@@ -5,9 +5,6 @@ from __future__ import annotations
 from shardwork.errors import DataError
 
 CODES: dict[str, str] = {
-    "ok": "The video was turned into an event file.",
-    "bad_id": "The video's id breaks the rule: 1 to 100 of the characters A-Z a-z 0-9 _ -.",
-    "missing_file": "The video is not there, or is a link that leads nowhere.",
     "empty_file": "The video has 0 bytes.",
     "not_a_video": "The file is no video container: a picture, a web page, a folder, or a video cut before its index.",
     "no_video_stream": "The container holds no video stream (cover pictures do not count).",
@@ -25,8 +22,6 @@ CODES: dict[str, str] = {
 """Code -> what it means, in one sentence. Source: events spec D12."""
 
 HINTS: dict[str, str] = {
-    "ok": "nothing to do",
-    "bad_id": "give the video another id in the table; the file may keep its name",
     "missing_file": "download it, or take its row out of the table",
     "empty_file": "download it again, or take it out of the table",
     "not_a_video": "download it again, or take it out of the table",
@@ -40,7 +35,7 @@ HINTS: dict[str, str] = {
     "size_change": "cut it where the size changes, or take it out of the table",
     "too_large": "free disk, raise max_file_gib, or cut the video",
     "invalid_hdf5": "make the file again from its video",
-    "bad_setting": "see the settings table for what is allowed",
+    "bad_setting": "see config/README.md for what is allowed",
 }
 """Code -> what to do."""
 

@@ -6,6 +6,7 @@ PyAV decodes, because it sees size changes, AV1 and errors that OpenCV hides.
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
 import stat
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+READ_BYTES = 1 << 18
 NOT_VIDEO_FORMATS = {"image2", "tty", "bin", "xbin", "adf", "idf", "txt", "concat", "hls", "ffmetadata"}
 """Demuxers that show a picture or a text as if it were a video, or a list of other files."""
 
@@ -84,24 +86,49 @@ def check_source(path: Path) -> None:
         file.read(1)
 
 
-def _raise_if_machine(error: Exception, path: Path) -> None:
-    """Raise the fault behind an FFmpeg error that is one. FFmpeg says EIO for short files too, so the file is read once to tell them apart."""
-    if isinstance(error, MemoryError):
-        raise error
-    if isinstance(error, OSError):
-        with open(path, "rb", buffering=0) as file:
-            while file.read(1 << 20):
-                pass
+class WatchedFile(io.FileIO):
+    """The video's file as FFmpeg reads it. FFmpeg takes a read that fails for the end of the file, or for damage: here the error is kept.
+
+    error : the first OSError, or None.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.error: OSError | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes, or note why not."""
+        try:
+            return super().read(-1 if size is None else size) or b""
+        except OSError as error:
+            self.error = self.error or error
+            raise
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move, or note why not."""
+        try:
+            return super().seek(offset, whence)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a place that a damaged file names, not the machine's fault
+                self.error = self.error or error
+            raise
+
+    def raise_error(self, ffmpeg: Exception | None = None) -> None:
+        """Raise the fault of the machine that stands behind what FFmpeg says, if there is one."""
+        if self.error is not None:
+            raise self.error
+        if isinstance(ffmpeg, MemoryError):
+            raise ffmpeg
 
 
-def _open_container(path: Path) -> InputContainer:
+def _open_container(path: Path, file: WatchedFile) -> InputContainer:
     """Return the opened container. Raises VideoRefused (not_a_video)."""
     av = import_av()
     try:
-        # "file:" and the whitelist keep a name with a colon, or a playlist inside, from opening anything else.
-        container: InputContainer = av.open(f"file:{path}", options={"protocol_whitelist": "file"}, metadata_errors="ignore")
+        # the whitelist keeps a playlist inside from opening anything else
+        container: InputContainer = av.open(file, options={"protocol_whitelist": "file"}, metadata_errors="ignore", buffer_size=READ_BYTES)
     except av.error.FFmpegError as error:
-        _raise_if_machine(error, path)
+        file.raise_error(error)
         raise VideoRefused("not_a_video", path.name, f"no container that FFmpeg knows ({error.strerror})", "a whole video file") from error
     if NOT_VIDEO_FORMATS & set(container.format.name.split(",")) or container.format.name.endswith("_pipe"):
         found = f"a file of the kind {container.format.name}"
@@ -127,6 +154,8 @@ def _opencv_fps(path: Path, stream: VideoStream) -> float | None:
     cv2 = import_cv2()
     # 4.11 refuses CAP_PROP_ORIENTATION_AUTO among the opening parameters; neither default is relied on.
     capture = cv2.VideoCapture(os.path.abspath(path), cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, 1])
+    if not capture.isOpened():  # OpenCV does not say why: a second try, so that one failed read does not change where the rate comes from
+        capture = cv2.VideoCapture(os.path.abspath(path), cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, 1])
     try:
         if not capture.isOpened():
             return None
@@ -162,7 +191,12 @@ class GrayVideo:
         """Open the video.   Raises VideoRefused with one of the reason codes, OSError where the machine is at fault."""
         check_source(path)
         self.path, self.settings = path, settings
-        self._container = _open_container(path)
+        self._file = WatchedFile(path)
+        try:
+            self._container = _open_container(path, self._file)
+        except BaseException:
+            self._file.close()
+            raise
         try:
             self._stream = _choose_stream(self._container, path)
             # One thread: with frame threads, how many frames a damaged stream gives depends on their number (measured: 145 or 147).
@@ -180,6 +214,7 @@ class GrayVideo:
     def close(self) -> None:
         """Close the file."""
         self._container.close()
+        self._file.close()
 
     @property
     def report(self) -> DecodeReport:
@@ -224,7 +259,7 @@ class GrayVideo:
         try:
             return gray.convert(frame)
         except import_av().error.FFmpegError as error:
-            _raise_if_machine(error, self.path)
+            self._file.raise_error(error)
             raise self._refuse("codec_unsupported", f"pixel format {frame.format.name} ({error.strerror})", "a pixel format that FFmpeg converts") from error
 
     def _find_prefix(self) -> tuple[int | None, tuple[Gap, ...]]:
@@ -240,6 +275,7 @@ class GrayVideo:
 
     def _finish(self, limit: int | None, gaps: tuple[Gap, ...]) -> None:
         """Judge what was decoded. Raises VideoRefused."""
+        self._file.raise_error()
         tally = self._tally
         if limit is None:
             gaps = tally.gaps(self._promise)
@@ -277,7 +313,7 @@ class GrayVideo:
                     tally.discarded += packet.is_discard
                     yield packet
         except av.error.FFmpegError as error:
-            _raise_if_machine(error, self.path)
+            self._file.raise_error(error)
             tally.add_failure(error.strerror or type(error).__name__)
         yield None
 
@@ -286,7 +322,7 @@ class GrayVideo:
         try:
             frames: list[VideoFrame] = self._stream.codec_context.decode(packet)
         except av.error.FFmpegError as error:
-            _raise_if_machine(error, self.path)
+            self._file.raise_error(error)
             tally.decoder_refuses |= isinstance(error, av.error.DecoderNotFoundError | av.error.PatchWelcomeError | av.error.NotImplementedError)
             tally.add_failure(error.strerror or type(error).__name__)
             return []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from shardwork.errors import DataError
+from shardwork.ids import is_id
 from shardwork.place import Place
 from shardwork.tables import Row, read_table, whole_number
 
 VOXELIZE_VERSION = 1
-"""Raised when a change of code changes the bytes of a voxel file; CHANGELOG says so."""
+"""Raised when a change of code or of a pinned decoder changes the bytes of a voxel file; CHANGELOG says so."""
 VALIDATE_VERSION = 1
 """Raised when validation finds more than before, so that finished files are looked at again."""
 
@@ -28,7 +29,7 @@ def events_place(stage: Path) -> Place:
 
 def _id_of(name: str) -> str | None:
     stem, _, suffix = name.rpartition(".")
-    return stem if suffix in ("h5", "json") else None
+    return stem if suffix in ("h5", "json") and is_id(stem) else None
 
 
 def outputs_of(place: Place, video_id: str, split: str) -> tuple[Path, Path]:

@@ -15,7 +15,7 @@ from eventvox.voxelize import voxelize_video
 from shardwork.digests import seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import is_id
-from shardwork.jsonio import read_json, read_jsonl, write_json
+from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Source, Step, upstream
 from shardwork.tables import Row
@@ -49,7 +49,7 @@ def _voxelize(item: Item, settings: VoxelSettings) -> Fields:
         raise
     source = {"bytes": video.bytes, "mtime_ns": video.mtime_ns, "name": video.path.name}
     noted = {"fingerprint": item.fingerprint, "record": record, "settings": asdict(settings), "source": source, "video_id": item.id}
-    write_json(sidecar, seal({**noted, "digest": xxh3_file(voxel_file)}))
+    write_json(sidecar, seal(noted))
     return {**record, **item.inputs}
 
 
@@ -61,7 +61,7 @@ def _adopt(item: Item) -> Fields | None:
         noted = unseal(read_json(sidecar))
     except DataError:
         return None
-    if noted is None or (noted["fingerprint"], noted["digest"]) != (item.fingerprint, xxh3_file(voxel_file)):
+    if noted is None or noted["fingerprint"] != item.fingerprint or noted["record"].get("file_xxh3") != xxh3_file(voxel_file):
         return None
     return {**noted["record"], **item.inputs}
 
@@ -72,13 +72,13 @@ def validate_step(frames_per_bin: int) -> Step:
     return Step("validate_events", VALIDATE_VERSION, {"frames_per_bin": frames_per_bin}, run_item, guards=True)
 
 
-def voxel_items(voxelized: Path, place: Place) -> list[Item]:
+def voxel_items(rows: Sequence[Fields], place: Place) -> list[Item]:
     """Return an item for every row of a shard manifest of voxelize_events; what that step refused comes with its verdict."""
     items = []
-    for row in read_jsonl(voxelized):
+    for row in rows:
         if row["status"] == "ok":
             watched, _ = outputs_of(place, row["id"], row["split"])
-            inputs = {"split": row["split"], "digest": row["files"][watched.relative_to(place.stage).as_posix()]["digest"]}
+            inputs = {"split": row["split"], "digest": row["file_xxh3"]}
             items.append(Item(row["id"], inputs, watched=(watched,)))
         else:
             items.append(Item(row["id"], None, verdict=upstream(row, "voxelize_events")))

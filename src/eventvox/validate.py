@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -32,7 +33,12 @@ CHILD = """
 import sys, json
 from pathlib import Path
 from eventvox import validate
-json.dump(getattr(validate, sys.argv[1])(Path(sys.argv[2]), int(sys.argv[3])), sys.stdout)
+try:
+    json.dump(getattr(validate, sys.argv[1])(Path(sys.argv[2]), int(sys.argv[3])), sys.stdout)
+except OSError as error:
+    if error.errno is None:
+        raise
+    json.dump({"errno": error.errno, "strerror": error.strerror}, sys.stdout)
 """
 
 
@@ -113,7 +119,28 @@ def _in_child(name: str, path: Path, frames_per_bin: int, timeout_seconds: float
         return Problem("file", f"the HDF5 library dies of it (signal {-done.returncode})", "a file that can be read")
     if done.returncode:
         return Problem("file", (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1], "an event file")
-    return json.loads(done.stdout)
+    told = json.loads(done.stdout)
+    if isinstance(told, dict) and told.keys() == {"errno", "strerror"}:
+        raise OSError(told["errno"], told["strerror"])
+    return told
+
+
+class _WatchedFile(io.FileIO):
+    """The file as HDF5 reads it, which says of a read that fails only that something is wrong: here the error is kept. Takes no lock either,
+    since HDF5's fails on network file systems.
+
+    error : the first OSError, or None.
+    """
+
+    error: OSError | None = None
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer, or note why not."""
+        try:
+            return super().readinto(buffer) or 0
+        except OSError as error:
+            self.error = self.error or error
+            raise
 
 
 def _problems_json(path: Path, frames_per_bin: int) -> list[dict[str, str]]:
@@ -121,11 +148,15 @@ def _problems_json(path: Path, frames_per_bin: int) -> list[dict[str, str]]:
 
 
 def _problems(path: Path, frames_per_bin: int) -> list[Problem]:
-    try:
-        with h5py.File(path, "r") as file:
-            return _Look(file, frames_per_bin).problems()
-    except HDF5_ERRORS as error:
-        return [Problem("file", f"cannot be opened ({_short(error)})", "a whole HDF5 file")]
+    with _WatchedFile(path) as watched:
+        try:
+            with h5py.File(watched, "r") as file:
+                problems = _Look(file, frames_per_bin).problems()
+        except HDF5_ERRORS as error:
+            problems = [Problem("file", f"cannot be opened ({_short(error)})", "a whole HDF5 file")]
+    if watched.error is not None:
+        raise watched.error
+    return problems
 
 
 def _short(error: Exception) -> str:

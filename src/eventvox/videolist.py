@@ -20,6 +20,7 @@ HEADER_COLUMNS = ("width", "height", "frames", "fps", "duration_seconds")
 class Found:
     """What a look into a folder gave. videos : (path, split).   others : names that are no videos by their suffix."""
 
+    folder: Path
     videos: tuple[tuple[Path, str], ...]
     others: tuple[Path, ...]
 
@@ -32,7 +33,13 @@ def find_videos(folder: Path, split: str) -> Found:
     if not folder.is_dir():
         raise DataError("bad_table", folder, "no such folder", "a folder of videos", "correct the path")
     videos, others = [], []
-    for base, folders, names in os.walk(folder, followlinks=True):
+    seen: set[tuple[int, int]] = set()
+    for base, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+        stat = Path(base).stat()
+        if (stat.st_dev, stat.st_ino) in seen:  # a link to a folder above
+            folders.clear()
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
         folders.sort()
         for name in sorted(names):
             path = Path(base, name)
@@ -43,7 +50,11 @@ def find_videos(folder: Path, split: str) -> Found:
                 others.append(path)
     if not videos:
         raise DataError("bad_table", folder, "no videos", f"files named {' '.join(sorted(SUFFIXES))}", "correct the path or the names")
-    return Found(tuple(videos), tuple(others))
+    return Found(folder, tuple(videos), tuple(others))
+
+
+def _raise(error: OSError) -> None:
+    raise DataError("bad_table", error.filename, f"cannot be listed ({error.strerror})", "a readable folder", "see its permissions") from error
 
 
 def _check_text(path: Path) -> None:
@@ -57,33 +68,45 @@ def _split_of(path: Path, split: str) -> str:
     return path.parts[0] if len(path.parts) > 1 and path.parts[0] in SPLITS else split
 
 
-def video_rows(videos: Sequence[tuple[Path, str]], table: Path, known: Sequence[Row], probe: bool) -> list[Row]:
+def video_rows(found: Found, table: Path, known: Sequence[Row], probe: bool, ids: str = "stem") -> list[Row]:
     """Return a row for every video, sorted by id.
 
-    videos : (path, split).   table : where the rows will stand; relative paths are written relative to its folder, absolute ones as they are.
-    known : rows of an earlier table; a video whose path stands there keeps its id, split and further columns.   probe : read the headers.
-    Raises DataError (duplicate_id) for two files with one id.
+    found : what the folder holds.   table : where the rows will stand; relative paths are written relative to its folder, absolute ones as they are.
+    known : rows of an earlier table; a video whose file stands there, however its path is spelt, keeps its id, split and further columns, and rows
+    of files elsewhere are kept as they are.   probe : read the headers.   ids : a new video's id is its file's "stem", or its "path" below the folder.
+    Raises DataError (duplicate_id) for files with one id, all of them named.
     """
-    earlier = {row["path"]: row for row in known}
-    rows: dict[str, Row] = {}
-    for path, split in videos:
-        name = str(path) if path.is_absolute() else os.path.relpath(path, table.parent)
-        old = earlier.get(name, {})
-        stat = path.stat() if path.exists() else None
-        fresh = {
-            KEY: path.stem,
-            "split": split,
-            **old,
-            "path": name,
-            "bytes": str(stat.st_size if stat else 0),
-            "mtime_ns": str(stat.st_mtime_ns if stat else 0),
-        }
-        same = all(old.get(key) == fresh[key] for key in ("bytes", "mtime_ns")) and all(key in old for key in HEADER_COLUMNS)
-        row = fresh if same or not probe else {**fresh, **read_header(path)}
-        if (first := rows.setdefault(row[KEY], row)) is not row:
-            hint = f"rename one, or give one another {KEY} in {table}" if earlier else "rename one, or make a table of each folder"
-            raise DataError("duplicate_id", repr(row[KEY]), f"{first['path']} and {name} have one id", "one file an id", hint)
-    return [{**dict.fromkeys(HEADER_COLUMNS, ""), **rows[key]} for key in sorted(rows)]
+    earlier = {(table.parent / row["path"]).resolve(): row for row in known}
+    rows = [_video_row(path, split, found.folder, table, earlier.pop(path.resolve(), {}), probe, ids) for path, split in found.videos]
+    rows += earlier.values()
+    _refuse_collisions(rows)
+    return [{**dict.fromkeys(HEADER_COLUMNS, ""), **row} for row in sorted(rows, key=lambda row: row[KEY])]
+
+
+def _video_row(path: Path, split: str, folder: Path, table: Path, old: Row, probe: bool, ids: str) -> Row:
+    name = str(path) if path.is_absolute() else os.path.relpath(path, table.parent)
+    stat = path.stat() if path.exists() else None
+    video_id = path.stem if ids == "stem" else "_".join(path.relative_to(folder).with_suffix("").parts)
+    size, time = (str(stat.st_size), str(stat.st_mtime_ns)) if stat else ("0", "0")
+    row = {KEY: video_id, "split": split, **old, "path": name, "bytes": size, "mtime_ns": time}
+    same = (old.get("bytes"), old.get("mtime_ns")) == (size, time) and all(key in old for key in HEADER_COLUMNS)
+    return row if same or not probe else {**row, **read_header(path)}
+
+
+def _refuse_collisions(rows: Sequence[Row]) -> None:
+    paths: dict[str, list[str]] = {}
+    for row in rows:
+        paths.setdefault(row[KEY], []).append(row["path"])
+    if shared := [(key, names) for key, names in paths.items() if len(names) > 1]:
+        key, names = shared[0]
+        more = f" (and {len(shared) - 1} more ids like this)" if len(shared) > 1 else ""
+        hint = "name videos by their path with --ids path, or rename files"
+        raise DataError("duplicate_id", repr(key), f"{' and '.join(names)} have one id{more}", "one file an id", hint)
+
+
+def is_gone(row: Row, table: Path) -> bool:
+    """Return whether the file of a row is no longer there."""
+    return not os.path.lexists(table.parent / row["path"])
 
 
 def read_header(path: Path) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from eventvox.settings import VoxelSettings
 from eventvox.stage import VOXELIZE_VERSION
 from eventvox.timing import rational_fps
 from eventvox.voxels import group_slices
+from shardwork.digests import xxh3_file
 from shardwork.errors import Fault
 from shardwork.files import atomic_path
 from shardwork.ids import check_id
@@ -38,7 +39,8 @@ class VideoRecord:
     frames : N.   frames_reported : the header's count or None.   voxels : T.   clipped : values saturated to int16.
     duration_seconds : of the container, or None.   duration_mismatch : it differs from frames / fps by more than one frame and 1 %.
     first_frame_mean : 0 to 1.   rotation_deg : display rotation, counterclockwise, applied if settings.rotation is display.
-    values_xxh3 : digest of the voxels, see `hdf5`.   bytes : size of the file.   Source: events spec D8 and "Manifests".
+    values_xxh3 : digest of the voxels, see `hdf5`.   bytes, file_xxh3 : size and digest of the file as it was checked, before it was published.
+      Source: events spec D8 and "Manifests".
     """
 
     video_id: str
@@ -64,6 +66,7 @@ class VideoRecord:
     video_codec: str
     decoder: str
     bytes: int
+    file_xxh3: str
     values_xxh3: str
     versions: dict[str, str]
 
@@ -89,13 +92,15 @@ def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettin
     check_id(video_id)
     with open_video(source, settings) as video:
         written: list[_Written] = []
+        looks: list[tuple[int, str]] = []
 
         def check(temp: Path) -> None:
             _check_written(temp, written[0])
+            looks.append((temp.stat().st_size, xxh3_file(temp)))
 
         with atomic_path(out, check) as temp:
             written.append(_write(temp, video, settings))
-        return _record(video, written[0], video_id, out.stat().st_size)
+        return _record(video, written[0], video_id, *looks[0])
 
 
 def _write(path: Path, video: GrayVideo, settings: VoxelSettings) -> _Written:
@@ -154,7 +159,7 @@ def _check_written(path: Path, written: _Written) -> None:
         )
 
 
-def _record(video: GrayVideo, written: _Written, video_id: str, size: int) -> VideoRecord:
+def _record(video: GrayVideo, written: _Written, video_id: str, size: int, file_xxh3: str) -> VideoRecord:
     header, report = video.header, video.report
     num, den = rational_fps(header.fps)
     return VideoRecord(
@@ -181,6 +186,7 @@ def _record(video: GrayVideo, written: _Written, video_id: str, size: int) -> Vi
         video_codec=header.codec,
         decoder=header.decoder,
         bytes=size,
+        file_xxh3=file_xxh3,
         values_xxh3=written.digest,
         versions={**library_versions(), "eventvox": str(VOXELIZE_VERSION), "h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version},
     )

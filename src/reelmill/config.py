@@ -15,8 +15,8 @@ from reelmill.yamlread import merge, read_config_file
 from shardwork.errors import DataError
 from shardwork.ids import ID_PATTERN
 
-Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", json_schema_extra={"patternErrorMessage": "text on one line"})]
-"""Text on one line, not empty: what can stand in a path or on a command line."""
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
+"""Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
 
 WORKFLOW_KEYS = ("table", "work_shards", "workers")
 """Keys of a section that say how a stage runs; all others enter the fingerprint of its files."""
@@ -93,7 +93,7 @@ class Config(_Section):
     verify: Literal["fast", "full"] = "fast"
     """How finished files are looked at before they are skipped: by size and time, or by reading them whole."""
     prune: bool = False
-    """Delete files that no row of the table names; false sets them aside in quarantine/."""
+    """Delete the files of items that the table no longer has; false leaves them set aside in quarantine/."""
     redo: RedoConfig = RedoConfig()
     """Stages to compute again."""
     events: EventsConfig | None = None

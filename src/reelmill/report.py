@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from shardwork.errors import Fault
+from shardwork.errors import DataError, plain
 from shardwork.gate import tally
-from shardwork.jsonio import Json, read_jsonl
+from shardwork.ids import is_id
+from shardwork.jsonio import Json
+from shardwork.step import Fields
 
 TOTALS = ("frames", "voxels", "clipped", "duration_seconds")
 """Numeric fields of a manifest row that are worth adding up."""
 
 
-def summarise(branch: str, steps: Sequence[tuple[str, Sequence[Path]]], ids: Sequence[str]) -> Json:
+def summarise(branch: str, steps: Sequence[tuple[str, Sequence[Fields]]], ids: Sequence[str]) -> Json:
     """Return the summary of a branch: items, passed, quarantined, codes, refused rows, totals.
 
-    steps : (step name, its shard manifests), in order.   ids : the table's, each of which must have its row in every step.
-    Raises Fault (manifest_mismatch) if one has none, or a manifest names an id that the table lacks.
+    steps : (step name, rows of its manifests), in order.   ids : the table's, each of which must have its row in every step.
+    Raises DataError (manifest_mismatch) unless every step has one row for each id, and every item passed or is refused by name.
     """
-    for step, manifests in steps:
-        found = sorted(row["id"] for path in manifests for row in read_jsonl(path))
-        if found != sorted(ids):
-            raise Fault("manifest_mismatch", step, f"{len(found)} rows", f"one for each of the table's {len(ids)} ids", "run the workflow again")
-    first, last = steps[0][1], steps[-1][1]
-    passed = {row["id"] for path in last for row in read_jsonl(path) if row["status"] == "ok"}
-    rows = [row for path in first for row in read_jsonl(path) if row["id"] in passed]
-    totals = {name: sum(row.get(name) or 0 for row in rows) for name in TOTALS}
-    totals["bytes"] = sum(seen["bytes"] for row in rows for seen in row["files"].values())
-    return {"branch": branch, **tally(steps).as_json(), "totals": totals}
+    for step, rows in steps:
+        if sorted(row["id"] for row in rows) != sorted(ids):
+            raise _mismatch(step, f"{len(rows)} rows", f"one for each of the table's {len(ids)} ids")
+    counts = tally(steps)
+    if counts.passed + len(counts.refused) != len(ids):
+        raise _mismatch(branch, f"{counts.passed} passed and {len(counts.refused)} refused", f"{len(ids)} in all")
+    passed = {row["id"] for row in steps[-1][1] if row["status"] == "ok"}
+    first = [row for row in steps[0][1] if row["id"] in passed]
+    totals = {name: sum(row.get(name) or 0 for row in first) for name in TOTALS}
+    totals["bytes"] = sum(seen["bytes"] for row in first for seen in row["files"].values())
+    return {"branch": branch, **counts.as_json(), "totals": totals}
+
+
+def _mismatch(where: str, found: str, expected: str) -> DataError:
+    return DataError("manifest_mismatch", where, found, expected, "the table or a manifest changed meanwhile: run the workflow again")
 
 
 def as_text(summary: Json) -> str:
@@ -39,5 +45,6 @@ def as_text(summary: Json) -> str:
     if totals["clipped"]:
         lines.append(f"  {totals['clipped']:,} voxel values were beyond int16 and are clipped")
     for row in summary["refused"]:
-        lines.append(f"  {row['id']}: {row['code']} ({row['step']}): {row['found']}, expected {row['expected']}: {row['hint']}")
-    return "\n".join(lines) + "\n"
+        name = row["id"] if is_id(row["id"]) else repr(row["id"])
+        lines.append(f"  {name}: {row['code']} ({row['step']}): {row['found']}, expected {row['expected']}: {row['hint']}")
+    return "".join(plain(line) + "\n" for line in lines)

@@ -92,6 +92,11 @@ def fault_from(error: BaseException, where: object) -> Fault:
     return Fault("fault_bug", where, what, "no error", "this is a fault of the program: report it with the log; finished items are kept")
 
 
+def plain(text: str) -> str:
+    """Return text on one line that no id or file name in it can break or colour: what cannot be printed is written as an escape."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
 def print_error(error: DataError, stream: TextIO | None = None) -> None:
     """Print one error on one line: the only place that does."""
-    print("error: " + " ".join(str(error).split("\n")), file=stream or sys.stderr, flush=True)
+    print("error: " + plain(str(error)), file=stream or sys.stderr, flush=True)

@@ -19,6 +19,7 @@ def add_shard_flags(arguments: argparse.ArgumentParser) -> None:
     """Add the flags that name the shard and say how it is run."""
     arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
     arguments.add_argument("--shard", type=_shard, required=True, help="the work shard, such as 0003-of-0020")
+    arguments.add_argument("--key", default="by-hand", help="part of the manifest's name: a digest of what the shard is made for")
     arguments.add_argument("--workers", type=whole(0), default=1, help="processes; 0 works in this one (default: 1)")
     arguments.add_argument("--redo", type=whole(0), default=0, help="raise it to recompute what is finished (default: 0)")
     arguments.add_argument("--verify", choices=("fast", "full"), default="fast", help="how finished files are looked at: size and time, or digests too")
@@ -26,4 +27,4 @@ def add_shard_flags(arguments: argparse.ArgumentParser) -> None:
 
 def options_from(args: argparse.Namespace) -> Options:
     """Return how the shard is run."""
-    return Options(workers=args.workers, redo=args.redo, full=args.verify == "full")
+    return Options(workers=args.workers, key=args.key, redo=args.redo, full=args.verify == "full")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from shardwork.errors import DataError
-from shardwork.jsonio import Json, read_jsonl
+from shardwork.jsonio import Json
 from shardwork.step import Fields
 
 
@@ -26,15 +25,19 @@ class Tally:
         return {"items": self.items, "passed": self.passed, "quarantined": len(self.refused), "codes": dict(codes), "refused": list(self.refused)}
 
 
-def tally(steps: Iterable[tuple[str, Sequence[Path]]]) -> Tally:
+LOOK_AGAIN = frozenset(("missing_file", "source_changed", "too_large", "invalid_hdf5"))
+"""Verdicts that the world outside may change without a word in the table: when the gate fails, their shards are looked at again in the next run."""
+
+
+def tally(steps: Iterable[tuple[str, Sequence[Fields]]]) -> Tally:
     """Return the tally of a branch.
 
-    steps : (step name, its shard manifests) in the order of the steps. An item's verdict is its first quarantined row; rows `upstream` only repeat one.
+    steps : (step name, rows of its manifests) in the order of the steps. An item's verdict is its first quarantined row; rows `upstream` only repeat one.
     """
     passed: dict[str, bool] = {}
     refused: dict[str, Fields] = {}
-    for step, manifests in steps:
-        for row in (row for path in manifests for row in read_jsonl(path)):
+    for step, rows in steps:
+        for row in rows:
             passed[row["id"]] = row["status"] == "ok"
             if row["status"] == "quarantined":
                 refused.setdefault(row["id"], {**row, "step": step})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 
@@ -16,9 +17,10 @@ def is_id(text: str) -> bool:
 
 
 def suggest_id(text: str) -> str:
-    """Return the nearest usable id: accents dropped, other characters as underscores, at most 100."""
+    """Return a usable id near `text`: accents dropped, other characters as underscores, and six digits of its sha256, so that no two are alike."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_")[:100] or "unnamed"
+    near = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_")[:90]
+    return "_".join(filter(None, (near, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:6])))
 
 
 def check_id(text: str) -> str:

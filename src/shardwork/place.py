@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardwork.errors import DataError, Fault
 from shardwork.files import make_folder, remove_path, temp_owner
 from shardwork.jsonio import read_jsonl
+from shardwork.step import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +36,65 @@ class Place:
         """Return where a published file or folder is set aside to."""
         return self.quarantine / path.relative_to(self.stage)
 
-    def manifest(self, step: str, shard: str) -> Path:
-        """Return the shard manifest of a step: the file that says the shard is done."""
-        return self.stage / "shards" / step / f"{shard}.jsonl"
+    def manifest(self, step: str, shard: str, key: str) -> Path:
+        """Return the shard manifest of a step: the file that says the shard is done.
+
+        key : digest of what the shard was made for (its rows, settings, versions). It is part of the name, so that a change asks for another file:
+        what is up to date then shows in the files alone, whatever becomes of Snakemake's own records.
+        """
+        return self.stage / "shards" / step / f"{shard}.{key}.jsonl"
+
+    def manifests(self, step: str, shard: str) -> list[Path]:
+        """Return the manifests there are of a step and shard: one, or none while it is not finished."""
+        return sorted((self.stage / "shards" / step).glob(f"{shard}.*.jsonl"))
 
     def journal(self, step: str, shard: str) -> Path:
         """Return the journal of a step and shard."""
         return self.stage / ".journal" / step / f"{shard}.jsonl"
 
 
+def read_manifest(path: Path) -> list[Fields]:
+    """Return the rows of a shard manifest. One that is damaged is taken away, so that the same command makes it again.
+
+    Raises Fault (fault_stale) if it is not there or not whole.
+    """
+    try:
+        rows: list[Fields] = read_jsonl(path)
+        if all(isinstance(row, dict) and all(isinstance(row.get(key), str) for key in ("id", "status", "code")) for row in rows):
+            return rows
+        found = "rows without id, status and code"
+    except FileNotFoundError:
+        found = "no such file"
+    except DataError as error:
+        found = error.found
+    path.unlink(missing_ok=True)
+    raise Fault("fault_stale", path, found, "a whole shard manifest", "run the workflow again: it is made anew")
+
+
+def the_manifest(place: Place, step: str, shard: str) -> list[Fields]:
+    """Return the rows of the one manifest of a step and shard. Raises Fault (fault_stale)."""
+    found = place.manifests(step, shard)
+    return read_manifest(found[0] if len(found) == 1 else place.manifest(step, shard, "none" if not found else "more than one"))
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a file or folder, or copy it where the target is on another disk."""
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.move(path, target)
+
+
 def set_aside(path: Path, place: Place) -> None:
-    """Move a published file or folder into quarantine/, replacing what an earlier run put there."""
+    """Move a published file or folder into quarantine/. What an earlier run put there gets a number, the newest keeps the name."""
     target = place.aside(path)
     make_folder(target.parent)
-    remove_path(target)
-    os.rename(path, target)
+    if target.exists() or target.is_symlink():
+        number = next(n for n in range(1, 1 << 30) if not target.with_name(f"{target.name}.{n}").exists())
+        os.rename(target, target.with_name(f"{target.name}.{number}"))
+    move(path, target)
 
 
 def clear_temporary(folder: Path, is_ours: Callable[[str], bool]) -> None:
@@ -65,8 +113,7 @@ def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool
     A trainer globs a folder and would train on them. Call it when every shard of every step is finished and none is being worked on.
     steps : names of the stage's steps.   live : names of the shards that hold items.   prune : delete what was set aside for ids that no row names.
     """
-    manifests = [place.manifest(step, shard) for step in steps for shard in live]
-    rows = [row for path in manifests for row in read_jsonl(path)]
+    rows = [row for step in steps for shard in live for row in the_manifest(place, step, shard)]
     named = {place.stage / name for row in rows for name in row.get("files", ())}
     ids = {row["id"] for row in rows}
     stale = []
@@ -78,8 +125,9 @@ def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool
                 set_aside(entry, place)
     if prune:
         for path in [path for folder in place.folders for path in place.aside(folder).glob("*") if place.id_of(path.name) not in {None, *ids}]:
-            remove_path(path)
+            if path.is_file():
+                path.unlink()
     for path in [*place.stage.glob("shards/*/*"), *place.stage.glob(".journal/*/*")]:
-        if path.stem not in live:
+        if path.name.partition(".")[0] not in live and not path.is_dir():
             path.unlink(missing_ok=True)
     return stale

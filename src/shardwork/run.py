@@ -13,7 +13,7 @@ from shardwork.errors import DataError, Fault, fault_from
 from shardwork.ids import check_id
 from shardwork.journal import Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
-from shardwork.place import Place, clear_temporary, set_aside
+from shardwork.place import Place, clear_temporary, set_aside, the_manifest
 from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
@@ -30,15 +30,17 @@ class Options:
     """How a shard is run; none of it changes a published value.
 
     workers : processes.   redo : raised to recompute everything.   full : compare digests of finished files, not only size and time.
+    key : digest of what the shard is made for, part of the manifest's name.
     """
 
     workers: int = 1
+    key: str = "by-hand"
     redo: int = 0
     full: bool = False
 
 
 def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, options: Options) -> list[Fields]:
-    """Return the manifest rows of a shard after every item has its verdict and the manifest is written.
+    """Return the manifest rows of a shard after every item has its verdict and the manifest is written; those under other keys are removed.
 
     shard : its name.   items : all of its items.
     Raises Fault if any item has none (disk, memory, kill, bug): the manifest is not written, finished items are kept, and the same command
@@ -50,25 +52,27 @@ def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, optio
         run = _Run(step, shard, place, options, journal)
         run.tidy(items)
         rows = run.work(items)
-        write_manifest(place.manifest(step.name, shard), rows, [item.id for item in items])
+        for old in place.manifests(step.name, shard):
+            old.unlink()
+        write_manifest(place.manifest(step.name, shard, options.key), rows, [item.id for item in items])
     run.say(run.summary(rows))
     return rows
 
 
-def run_guard(step: Step, shard: str, items_of: Callable[[Path], Sequence[Item]], earlier: Path, place: Place, options: Options) -> list[Fields]:
+def run_guard(step: Step, shard: str, items_of: Callable[[list[Fields]], Sequence[Item]], earlier: str, place: Place, options: Options) -> list[Fields]:
     """Run a step that checks the files of an earlier one, as `run_shard` does.
 
-    earlier : that step's shard manifest.   items_of : makes the items from it.
+    earlier : that step's name.   items_of : makes the items from the rows of its shard manifest.
     Where a file is missing or not what the manifest says, the manifest is taken away, so that the same command makes the file again.
     Raises Fault (fault_stale) then.
     """
-    if not earlier.exists():
-        raise Fault("fault_stale", earlier, "no such file", "the manifest of the step before", "run the workflow again: it is made anew")
+    items = items_of(the_manifest(place, earlier, shard))
     try:
-        return run_shard(step, shard, items_of(earlier), place, options)
+        return run_shard(step, shard, items, place, options)
     except Fault as fault:
         if fault.code == "fault_stale":
-            earlier.unlink(missing_ok=True)
+            for path in place.manifests(earlier, shard):
+                path.unlink()
         raise
 
 
@@ -100,10 +104,10 @@ class _Run:
         for path in sorted(path for path in gone if path.exists()):
             set_aside(path, self.place)
             self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")
-        manifest = self.place.manifest(self.step.name, self.shard)
-        names = {path.name for path in (*outputs, *gone, manifest)}
-        for folder in {path.parent for path in (*outputs, *gone, manifest)}:
+        names = {path.name for path in (*outputs, *gone)}
+        for folder in {path.parent for path in (*outputs, *gone)}:
             clear_temporary(folder, names.__contains__)
+        clear_temporary(self.place.manifest(self.step.name, self.shard, "").parent, lambda name: name.startswith(self.shard))
 
     def work(self, items: Sequence[Item]) -> list[Fields]:
         """Return a row for every item, or raise the first fault once nothing more can be done."""

@@ -93,7 +93,8 @@ class Step:
 
     def fingerprint(self, item: Item, redo: int) -> str:
         """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""
-        sources = [[source.bytes, source.mtime_ns] for source in item.sources]
+        # the base name too: other tools make files of equal size and time, and a table's path may be corrected
+        sources = [[Path(source.name).name, source.bytes, source.mtime_ns] for source in item.sources]
         return digest_value([self.name, self.version, dict(self.settings), item.inputs, sources, redo])
 
 

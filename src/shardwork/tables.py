@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from shardwork.errors import DataError
 from shardwork.files import write_bytes
 
 Row = Mapping[str, str]
+WHOLE_NUMBER = re.compile("-?[0-9]{1,30}")
 
 
 def _bad(where: object, found: str, expected: str, hint: str) -> DataError:
@@ -78,11 +80,10 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None
 
 
 def whole_number(row: Row, column: str, where: object) -> int:
-    """Return a column's value as an int >= 0. Raises DataError (bad_table)."""
-    text = row[column]
-    if not (text.isascii() and text.isdigit()):
-        raise _bad(where, f"{column} is {text!r}", "a whole number", "make the table again")
-    return int(text)
+    """Return a column's value as an int (negative for times before 1970). Raises DataError (bad_table)."""
+    if not WHOLE_NUMBER.fullmatch(row[column]):
+        raise _bad(where, f"{column} is {row[column][:40]!r}", "a whole number", "make the table again")
+    return int(row[column])
 
 
 def rows_digest(rows: Iterable[Row], columns: Sequence[str]) -> str:

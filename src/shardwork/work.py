@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from shardwork.errors import DataError, Fault, fault_from
 from shardwork.files import make_folder
 from shardwork.journal import Entry, Seen, look, name_of
 from shardwork.jsonio import dumps
-from shardwork.place import Place, set_aside
+from shardwork.place import Place, move, set_aside
 from shardwork.step import ROW_KEYS, Fields, Item, Step
 
 
@@ -87,7 +86,7 @@ class Work:
         how = "kept" if entry is not None and entry.unchanged(item.outputs, self.stage) else "adopted"
         for path, final in zip(at, item.outputs, strict=True) if at is asides else ():
             make_folder(final.parent)
-            os.rename(path, final)
+            move(path, final)
         return Done(self._entry(item, fields), how)
 
     def _clear(self, item: Item, expected: bool) -> list[str]:

@@ -50,7 +50,7 @@ class EventsWorld(World):
         os.utime(self.videos / f"{self.bad}.mp4", ns=(10**18, 10**18))
 
     def set_table(self, ids: tuple[str, ...]) -> None:
-        rows = video_rows(find_videos(self.videos, "train").videos, self.table, [], probe=False)
+        rows = video_rows(find_videos(self.videos, "train"), self.table, [], probe=False)
         # relative, so that the names in two worlds' manifests are equal
         rows = [{**row, "path": os.path.relpath(row["path"], self.table.parent)} for row in rows if row["video_id"] in ids]
         write_table(self.table, tuple(rows[0]), rows)
@@ -67,7 +67,7 @@ class EventsWorld(World):
         return self.step("voxelize_events", f"--table={self.table}", *common)
 
     def manifest(self, shard: str) -> Path:
-        return self.place.manifest("voxelize_events", shard)
+        return self.place.manifest("voxelize_events", shard, "by-hand")
 
     def output(self, item_id: str) -> Path:
         return self.stage / "train" / f"{item_id}.h5"
@@ -83,7 +83,7 @@ class EventsBranchWorld(EventsWorld):
         return ["sh", "-c", f"{shlex.join(first)} && exec {shlex.join(second)}"]
 
     def manifest(self, shard: str) -> Path:
-        return self.place.manifest("validate_events", shard)
+        return self.place.manifest("validate_events", shard, "by-hand")
 
 
 class TestVoxelizeEvents(StageContract):

@@ -45,7 +45,7 @@ class ToyWorld(World):
         return [sys.executable, str(SCRIPT), f"--kind={self.kind}", *where, f"--workers={workers}", *flags]
 
     def manifest(self, shard: str) -> Path:
-        return self.stage / "shards" / "make_toy" / f"{shard}.jsonl"
+        return self.stage / "shards" / "make_toy" / f"{shard}.by-hand.jsonl"
 
     def output(self, item_id: str) -> Path:
         return self.stage / "out" / f"{item_id}.toy"

@@ -208,7 +208,7 @@ def test_unusable_value_is_named_with_what_to_write(tmp_path: Path, text: str, s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (RUN + "events: {}\n", "run.yaml:2: events.table: the key is not there, expected text on one line: write `table: ...` below events"),
+        (RUN + "events: {}\n", "run.yaml:2: events.table: the key is not there, expected text on one line without braces: write `table: ...` below events"),
         ("prune: true\n", "run.yaml: run: the key is not there, expected text of 1 to 100 characters A-Z a-z 0-9 _ -: write `run: ...`"),
     ],
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
+import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,19 +21,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reelmill.codes import ConfigError
 from shardwork import command
 from shardwork.digests import digest_value, sha256_file, xxh3_file
 from shardwork.errors import CODES, DataError, Fault, fault_from
 from shardwork.gate import check_gate, tally
 from shardwork.ids import check_id, is_id, suggest_id
-from shardwork.journal import Journal, look, open_journal
-from shardwork.jsonio import write_jsonl
-from shardwork.pool import run_items
+from shardwork.journal import Entry, Journal, look, open_journal
+from shardwork.place import Place, set_aside, sweep, the_manifest
+from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 from shardwork.run import write_manifest
-from shardwork.shards import shard_of, split_rows
+from shardwork.shards import parse_shard, shard_of, split_rows
 from shardwork.step import Item, Source, Step
 from shardwork.streams import stream
+from shardwork.work import Task, Work
 
 
 @pytest.mark.parametrize("good", ["a", "v_--edUL8zmA", "-Zr7PHNAjJI", "0123", "NA", "x" * 100])
@@ -53,7 +57,15 @@ def test_shard_is_sha256_modulo(item_id: str, work_shards: int) -> None:
         item_id.encode()
     except UnicodeEncodeError:
         return  # no table can hold it
-    assert int(shard_of(item_id, work_shards)) == value % work_shards
+    assert shard_of(item_id, work_shards) == f"{value % work_shards:04d}-of-{work_shards:04d}"
+    assert parse_shard(shard_of(item_id, work_shards)) == (value % work_shards, work_shards)
+
+
+@pytest.mark.parametrize("bad", ["3", "0003", "0003-of-0003", "0003-of-0002", "3-of-20", "../0003-of-0020", "00003-of-0020", "0000-of-0000", "0003-of-0020\n"])
+def test_name_that_is_no_shard_is_refused(bad: str) -> None:
+    with pytest.raises(DataError) as caught:
+        parse_shard(bad)
+    assert caught.value.code == "bad_argument"
 
 
 def test_adding_a_row_changes_one_shard() -> None:
@@ -79,77 +91,93 @@ def test_streams_depend_on_seed_and_name_alone() -> None:
     assert (stream(7, "light", 3).integers(0, 1 << 30, 4) == expected).all()
 
 
-def make_journal(folder: Path) -> tuple[Journal, Path]:
+def make_journal(folder: Path) -> Path:
     final = folder / "out" / "a.h5"
     final.parent.mkdir()
     final.write_bytes(b"x" * 100)
     os.utime(final, ns=(10**18, 10**18))
-    with open_journal(folder / ".journal" / "s-0000.jsonl", folder) as journal:
-        journal.add("a", "f1", [final], {"n": 1})
-    return journal, final
+    with open_journal(folder / ".journal" / "0000.jsonl") as journal:
+        journal.add(Entry("a", "f1", {"out/a.h5": look(final, True) or {}}, {}, {"n": 1}))
+    return final
 
 
-def reopened(folder: Path) -> Journal:
-    journal = Journal(folder / ".journal" / "s-0000.jsonl", folder)
+def entries(folder: Path) -> dict[str, Entry]:
+    journal = Journal(folder / ".journal" / "0000.jsonl")
     journal.load()
-    return journal
+    return journal.entries
 
 
-def test_journal_row_matches_until_size_time_or_fingerprint_differ(tmp_path: Path) -> None:
-    _, final = make_journal(tmp_path)
-    assert reopened(tmp_path).matches("a", "f1", [final], full=True)
-    assert not reopened(tmp_path).matches("a", "f2", [final], full=False)
-    stat = final.stat()
+def test_entry_is_unchanged_until_size_or_time_differ_and_same_bytes_until_a_byte_does(tmp_path: Path) -> None:
+    final = make_journal(tmp_path)
+    entry = entries(tmp_path)["a"]
+    assert entry.unchanged([final], tmp_path) and entry.same_bytes([final], [final], tmp_path)
+    assert not entry.unchanged([tmp_path / "out" / "never.h5"], tmp_path)
     final.write_bytes(b"y" * 100)
-    assert not reopened(tmp_path).matches("a", "f1", [final], full=False)
-    os.utime(final, ns=(0, stat.st_mtime_ns))
-    assert reopened(tmp_path).matches("a", "f1", [final], full=False)
-    assert not reopened(tmp_path).matches("a", "f1", [final], full=True)
+    assert not entry.unchanged([final], tmp_path)
+    os.utime(final, ns=(0, 10**18))
+    assert entry.unchanged([final], tmp_path) and not entry.same_bytes([final], [final], tmp_path)
 
 
 def test_journal_survives_a_move_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     make_journal(tmp_path / "old")
-    (tmp_path / "old").rename(tmp_path / "it's new")
-    assert reopened(tmp_path / "it's new").matches("a", "f1", [tmp_path / "it's new" / "out" / "a.h5"], full=True)
+    moved = (tmp_path / "old").rename(tmp_path / "it's new")
+    assert entries(moved)["a"].unchanged([moved / "out" / "a.h5"], moved)
 
 
-@given(st.data())
-def test_any_flipped_bit_of_the_journal_is_noticed(data: st.DataObject) -> None:
-    import tempfile
-
+@given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
+def test_any_flipped_bit_of_the_journal_is_noticed(place: float, bit: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         make_journal(Path(name))
-        path = Path(name) / ".journal" / "s-0000.jsonl"
+        path = Path(name) / ".journal" / "0000.jsonl"
         line = bytearray(path.read_bytes())
-        line[data.draw(st.integers(0, len(line) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        line[int(place * (len(line) - 1))] ^= 1 << bit  # the last byte is the line's end
         path.write_bytes(line)
-        rows = reopened(Path(name)).rows
-        assert rows in ({}, {"a": rows.get("a")})
-        assert not rows or rows["a"]["fields"] == {"n": 1}
+        assert entries(Path(name)) == {}
 
 
 def test_row_after_a_torn_line_is_read(tmp_path: Path) -> None:
-    _, final = make_journal(tmp_path)
-    path = tmp_path / ".journal" / "s-0000.jsonl"
+    make_journal(tmp_path)
+    path = tmp_path / ".journal" / "0000.jsonl"
     path.write_bytes(path.read_bytes() + b'{"id":"b","finger')
-    with open_journal(path, tmp_path) as journal:
-        journal.add("c", "f", [final], {})
-    assert reopened(tmp_path).rows.keys() == {"a", "c"}
+    with open_journal(path) as journal:
+        journal.add(Entry("c", "f", {}, {}, {}))
+    assert entries(tmp_path).keys() == {"a", "c"}
+
+
+def test_half_written_line_of_a_full_disk_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_journal(tmp_path)
+    real = os.write
+    with open_journal(tmp_path / ".journal" / "0000.jsonl") as journal:
+        calls = iter([9, None])
+
+        def fills_up(fd: int, data: bytes) -> int:
+            size = next(calls)
+            if size is None:
+                raise OSError(28, "No space left on device")
+            return real(fd, data[:size])
+
+        monkeypatch.setattr(os, "write", fills_up)
+        with pytest.raises(OSError):
+            journal.add(Entry("b", "f", {}, {}, {}))
+        monkeypatch.setattr(os, "write", real)
+        journal.add(Entry("c", "f", {}, {}, {}))
+    assert entries(tmp_path).keys() == {"a", "c"}
 
 
 def test_folder_look_sees_every_change(tmp_path: Path) -> None:
     (tmp_path / "d" / "s").mkdir(parents=True)
     (tmp_path / "d" / "s" / "f").write_bytes(b"12")
     first = look(tmp_path / "d", True)
+    assert first is not None
     assert (first["files"], first["bytes"]) == (1, 2)
     assert first["digest"] == hashlib.sha256(f"{hashlib.sha256(b'12').hexdigest()}  s/f\n".encode()).hexdigest()
     (tmp_path / "d" / "s" / "f").rename(tmp_path / "d" / "s" / "g")
-    assert look(tmp_path / "d", True)["digest"] != first["digest"]
+    assert (look(tmp_path / "d", True) or first)["digest"] != first["digest"]
     assert look(tmp_path / "none", True) is None
 
 
-def act(item: Item) -> dict[str, int]:
+def act(item: Item) -> dict[str, Any]:
     """Do what the item's id says."""
     match item.id:
         case "segv":
@@ -162,18 +190,33 @@ def act(item: Item) -> dict[str, int]:
             raise OSError(28, "No space left on device")
         case "memory":
             raise MemoryError
+        case "nan":
+            return {"value": float("nan")}
+        case "taken":
+            return {"status": "fine"}
+        case "children":
+            return {"sum": sum(multiprocessing.get_context("spawn").Pool(1).map(abs, [-1, -2]))}
+        case "config":
+            raise ConfigError([DataError("E_CONFIG_KEY", "b", "c", "d", "e")])
         case "bad":
             raise DataError("no_frames", "bad.mp4", "0", "2", "mend")
     return {"pid": os.getpid()}
 
 
 def outcomes(ids: list[str], workers: int) -> dict[str, Any]:
-    return {item.id: outcome for item, outcome in run_items(act, [Item(item_id, None) for item_id in ids], workers)}
+    place = Place(Path("/nowhere"), (), str)
+    work = Work(Step("act", 1, {}, act), place)
+    tasks = [Task(Item(item_id, None), None) for item_id in ids]
+    return {task.item.id: outcome for task, outcome in run_tasks(work, tasks, workers, lambda task: task.item.id)}
+
+
+def code_of(outcome: object) -> str:
+    return outcome.code if isinstance(outcome, DataError) else "ok"
 
 
 def test_crash_names_its_item_and_the_others_complete() -> None:
     found = outcomes(["a", "segv", "b", "c", "bad", "bug", "kill", "d"], 2)
-    codes = {item_id: outcome.code if isinstance(outcome, DataError) else "ok" for item_id, outcome in found.items()}
+    codes = {item_id: code_of(outcome) for item_id, outcome in found.items()}
     good = dict.fromkeys("abcd", "ok")
     assert codes == {**good, "segv": "fault_crashed", "bad": "no_frames", "bug": "fault_bug", "kill": "fault_killed"}
     assert "SIGSEGV" in found["segv"].found and found["segv"].where == "segv"
@@ -186,11 +229,42 @@ def test_trouble_of_machine_or_program_is_a_fault(item_id: str, code: str, capsy
     assert ("ZeroDivisionError" in capsys.readouterr().err) == (item_id == "bug")
 
 
+@pytest.mark.parametrize("item_id", ["nan", "taken"])
+def test_step_that_says_what_no_row_can_hold_is_named_with_its_item(item_id: str) -> None:
+    found = outcomes([item_id, "a"], 1)
+    assert (found[item_id].code, found[item_id].where, code_of(found["a"])) == ("fault_bug", item_id, "ok")
+
+
+def test_step_may_start_processes_of_its_own() -> None:
+    assert outcomes(["children"], 1)["children"].entry.fields == {"sum": 3}
+
+
+def test_error_with_a_constructor_of_its_own_comes_back_whole() -> None:
+    outcome = outcomes(["config"], 1)["config"]
+    assert isinstance(outcome, ConfigError) and [str(problem) for problem in outcome.problems] == ["b: c, expected d: e [E_CONFIG_KEY]"]
+
+
 def test_more_workers_than_items_and_none_at_all() -> None:
     assert outcomes(["a"], 4).keys() == {"a"}
     assert outcomes([], 4) == {}
-    assert outcomes(["a"], 0)["a"] == {"pid": os.getpid()}
-    assert outcomes(["a"], 1)["a"] != {"pid": os.getpid()}
+    assert outcomes(["a"], 0)["a"].entry.fields == {"pid": os.getpid()}
+    assert outcomes(["a"], 1)["a"].entry.fields != {"pid": os.getpid()}
+
+
+class Unloadable:
+    """Work that cannot be unpickled: a worker that gets it cannot start."""
+
+    def __call__(self, task: str) -> str:
+        return task
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return __import__, ("no_such_module",)
+
+
+def test_worker_that_cannot_start_is_no_items_doing() -> None:
+    with pytest.raises(Fault) as caught:
+        list(run_tasks(Unloadable(), ["a", "b"], 1, str))
+    assert caught.value.code == "fault_crashed" and caught.value.where == "worker"
 
 
 def test_permission_is_a_fault_of_another_kind_than_the_disk() -> None:
@@ -209,28 +283,74 @@ def test_manifest_with_a_missing_or_double_row_is_never_written(tmp_path: Path) 
 
 
 def test_fingerprint_holds_version_settings_inputs_source_and_redo() -> None:
-    source = Source(Path("/x/v.mp4"), "v.mp4", 10, 20)
-    base = (Step("s", 1, {"a": 1}, act), Item("v", {"split": "train"}, source=source), 0)
-    same = (Step("s", 1, {"a": 1}, act), Item("v", {"split": "train"}, source=Source(Path("/moved/v.mp4"), "v.mp4", 10, 20)), 0)
+    def item(split: str = "train", where: str = "/x", name: str = "v.mp4", time: int = 20) -> Item:
+        return Item("v", {"split": split}, sources=(Source(Path(where) / name, f"videos/{name}", 10, time),))
+
+    step = Step("s", 1, {"a": 1}, act)
     others = [
-        (Step("s", 2, {"a": 1}, act), base[1], 0),
-        (Step("t", 1, {"a": 1}, act), base[1], 0),
-        (Step("s", 1, {"a": 2}, act), base[1], 0),
-        (base[0], Item("v", {"split": "validation"}, source=source), 0),
-        (base[0], Item("v", {"split": "train"}, source=Source(Path("/x/v.mp4"), "v.mp4", 10, 21)), 0),
-        (base[0], base[1], 1),
+        Step("s", 2, {"a": 1}, act).fingerprint(item(), 0),
+        Step("t", 1, {"a": 1}, act).fingerprint(item(), 0),
+        Step("s", 1, {"a": 2}, act).fingerprint(item(), 0),
+        *(step.fingerprint(changed, 0) for changed in (item(split="validation"), item(time=21), item(name="w.mp4"), Item("v", {"split": "train"}))),
+        step.fingerprint(item(), 1),
     ]
-    digests = [step.fingerprint(item, redo) for step, item, redo in (base, *others)]
-    assert len(set(digests)) == len(digests)
-    assert same[0].fingerprint(same[1], same[2]) == digests[0]
+    assert len({step.fingerprint(item(), 0), *others}) == len(others) + 1
+    assert step.fingerprint(item(where="/moved"), 0) == step.fingerprint(item(), 0)
 
 
-def test_gate_counts_an_item_once_over_all_steps(tmp_path: Path) -> None:
+def make_stage(folder: Path) -> Place:
+    """A stage whose manifest names a.toy; b.toy, a temporary file, notes and a dead shard's files lie there too."""
+    place = Place(folder, (folder / "out",), lambda name: name.removesuffix(".toy") if name.endswith(".toy") else None)
+    write_manifest(place.manifest("s", "0000-of-0001", "k"), [{"id": "a", "status": "ok", "code": "ok", "files": {"out/a.toy": {}}}], ["a"])
+    write_manifest(place.manifest("s", "0000-of-0009", "k"), [{"id": "b", "status": "ok", "code": "ok"}], ["b"])
+    (folder / "out").mkdir()
+    for name in ("a.toy", "b.toy", "notes.txt", ".a.toy.0123456789ab.tmp"):
+        (folder / "out" / name).write_text(name)
+    return place
+
+
+def test_sweep_sets_aside_what_no_row_names_and_leaves_what_is_not_ours(tmp_path: Path) -> None:
+    place = make_stage(tmp_path)
+    assert sweep(place, ["s"], ["0000-of-0001"], prune=False) == [tmp_path / "out" / "b.toy"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["a.toy", "notes.txt"]
+    assert (tmp_path / "quarantine" / "out" / "b.toy").read_text() == "b.toy"
+    assert [path.name for path in tmp_path.glob("shards/*/*")] == ["0000-of-0001.k.jsonl"]
+
+
+def test_sweep_with_prune_deletes_only_files_of_removed_ids(tmp_path: Path) -> None:
+    place = make_stage(tmp_path)
+    (tmp_path / "quarantine" / "out" / "folder.toy").mkdir(parents=True)
+    for name in ("a.toy", "mine.txt"):
+        (tmp_path / "quarantine" / "out" / name).write_text("kept")
+    sweep(place, ["s"], ["0000-of-0001"], prune=True)
+    assert sorted(os.listdir(tmp_path / "quarantine" / "out")) == ["a.toy", "folder.toy", "mine.txt"]
+
+
+def test_what_was_set_aside_before_is_never_overwritten(tmp_path: Path) -> None:
+    place = Place(tmp_path, (), lambda name: None)
+    for text in ("first", "second", "third"):
+        (tmp_path / "f").write_text(text)
+        set_aside(tmp_path / "f", place)
+    assert [(tmp_path / "quarantine" / name).read_text() for name in ("f", "f.1", "f.2")] == ["third", "first", "second"]
+
+
+@pytest.mark.parametrize("text", ["[1,2]\n", '{"id":"a"}\n', '{"id":"a","status":1,"code":"ok"}\n', "garbage", '{"id":"a",'])
+def test_damaged_manifest_is_taken_away_so_that_it_is_made_again(tmp_path: Path, text: str) -> None:
+    place = Place(tmp_path, (), lambda name: None)
+    path = place.manifest("s", "0000-of-0001", "k")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(Fault) as caught:
+        the_manifest(place, "s", "0000-of-0001")
+    assert caught.value.code == "fault_stale" and not path.exists()
+
+
+def test_gate_counts_an_item_once_over_all_steps() -> None:
     refused = {"id": "b", "status": "quarantined", "code": "truncated", "where": "b.mp4", "found": "f", "expected": "e", "hint": "h"}
-    write_jsonl(tmp_path / "1", [{"id": "a", "status": "ok"}, refused, {"id": "c", "status": "ok"}])
+    first = [{"id": "a", "status": "ok"}, refused, {"id": "c", "status": "ok"}]
     later = {**refused, "id": "c", "code": "invalid_hdf5"}
-    write_jsonl(tmp_path / "2", [{"id": "a", "status": "ok"}, {"id": "b", "status": "upstream", "code": "truncated", "step": "one"}, later])
-    found = tally([("one", [tmp_path / "1"]), ("two", [tmp_path / "2"])])
+    second = [{"id": "a", "status": "ok"}, {"id": "b", "status": "upstream", "code": "truncated", "step": "one"}, later]
+    found = tally([("one", first), ("two", second)])
     assert (found.items, found.passed) == (3, 1)
     assert [(row["id"], row["step"], row["code"]) for row in found.refused] == [("b", "one", "truncated"), ("c", "two", "invalid_hdf5")]
     check_gate("events", found.as_json(), 2)

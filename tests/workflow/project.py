@@ -35,8 +35,8 @@ class Project:
     def add_video(self, item_id: str, seed: int) -> None:
         write_video(self.folder / "data" / "videos" / f"{item_id}.mkv", seed)
 
-    def make_table(self) -> None:
-        line = [sys.executable, "scripts/make_video_table.py", "--videos=data/videos", "--out=data/videos.csv"]
+    def make_table(self, *flags: str) -> None:
+        line = [sys.executable, "scripts/make_video_table.py", "--videos=data/videos", "--out=data/videos.csv", *flags]
         subprocess.run(line, cwd=self.folder, check=True, capture_output=True, timeout=RUN_SECONDS)
 
     def write_config(self, text: str) -> None:
