@@ -44,12 +44,12 @@ include: "rules/report.smk"
 rule all:
     default_target: True
     input:
-        [gate_of(branch) for branch in BRANCHES],
+        [path for branch in BRANCHES for path in all_of(branch)],
 
 
 rule events:
     input:
-        gate_of("events") if CONFIG.events else no_branch("events"),
+        all_of("events") if CONFIG.events else no_branch("events"),
 
 
 rule report:

@@ -76,6 +76,11 @@ def gate_of(branch):
     return RUN / "report" / f"{branch}.passed"
 
 
+def all_of(branch):
+    """Return what a branch's target asks for: its gate, and all before it by name. Of files that only lead to others Snakemake would not miss one."""
+    return [gate_of(branch), report_of(branch), *BRANCHES[branch]["manifests"]]
+
+
 def no_branch(branch):
     """Return an input function that says, only when the target is asked for, that the branch is switched off."""
 
