@@ -29,9 +29,11 @@ demo: setup ## four short public videos to a validated dataset, a minute on two 
 # Two runs at once would write the same files, and unlocking would allow it: hence the look at what still runs in this folder.
 # After kill -9 that may be a step without its snakemake.
 resume: setup ## go on with a run that was killed (CONFIG=config/x.yaml RUN=name)
-	@for p in /proc/[0-9]*; do \
+	@live=; for p in /proc/[0-9]*; do \
 	  if [ "$$(readlink "$$p/cwd" 2>/dev/null)" = "$$(pwd -P)" ] && tr '\0' ' ' <"$$p/cmdline" 2>/dev/null | grep -qE '[b]in/snakemake |/scripts/[a-z0-9_]+\.py --'; then \
-	    echo "resume: a part of a run still works here (process $${p#/proc/}): wait for it, or stop it first" >&2; exit 2; fi; done
+	    live="$$live $${p#/proc/}"; fi; done; \
+	  [ -z "$$live" ] || { echo "resume: parts of a run still work here (processes$$live): wait for them, or stop them first" >&2; exit 2; }
+	@[ -z "$$CONFIG" ] || [ -r "$$CONFIG" ] || { echo "resume: $$CONFIG: no such file" >&2; exit 2; }
 	@set --; [ -z "$$CONFIG" ] || set -- "$$@" --configfile "$$CONFIG"; [ -z "$$RUN" ] || set -- "$$@" --config "run=$$RUN"; \
 	  .venv/bin/snakemake --unlock "$$@" && .venv/bin/snakemake --cores $(CORES) --rerun-incomplete "$$@"
 

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, DataError, print_error
+from shardwork import command
+from shardwork.errors import EXIT_FAULT, EXIT_OK
 
 DEFAULT_CONFIG = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
 """The demo's, which Snakemake reads too if no other is named."""
@@ -16,18 +17,11 @@ DEFAULT_CONFIG = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code: 0 good, 1 something to mend was found, 2 bad input."""
-    options = _parser().parse_args(arguments)
-    try:
-        code: int = options.run(options)
-        return code
-    except DataError as error:
-        for problem in getattr(error, "problems", (error,)):
-            print_error(problem)
-        return EXIT_BAD_INPUT
+    return command.run(lambda options: int(options.run(options)), _parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m reelmill", description="Look after a Reelmill workflow.")
+    parser = command.parser("Look after a Reelmill workflow.", "python -m reelmill")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     config = commands.add_parser("config", help="check a configuration and print it with every default filled in")

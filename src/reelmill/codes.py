@@ -30,6 +30,10 @@ class ConfigError(DataError):
     problems : one DataError for each, the one to mend first in front.
     """
 
+    def each(self) -> tuple[DataError, ...]:
+        """Return one error for each problem."""
+        return self.problems
+
     def __init__(self, problems: Sequence[DataError]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: RANK.index(problem.code)))
         first, others = self.problems[0], self.problems[1:]

@@ -117,7 +117,7 @@ def lines(found: Estimate) -> list[str]:
     ]
     if found.unknown:
         shown.append(f"note      {found.unknown:,} of {found.videos:,} videos have no width, height or frames in the table: counted as the mean of the others")
-    shown.append("note      figures from a clean start, good to a factor of two: they depend on how much moves in the videos")
+    shown.append("note      figures from a clean start for lively videos: still scenes need a fraction of the disk and less time")
     return shown + [f"warning   {text}" for text in _warnings(found)]
 
 

@@ -51,7 +51,8 @@ def run(main: Callable[[argparse.Namespace], int], arguments: argparse.ArgumentP
         print_error(error)
         return EXIT_FAULT
     except DataError as error:
-        print_error(error)
+        for one in error.each():
+            print_error(one)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

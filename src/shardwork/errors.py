@@ -51,6 +51,10 @@ class DataError(Exception):
         """Travel between processes whatever arguments a subclass takes."""
         return _rebuild, (type(self), self.args, self.__dict__)
 
+    def each(self) -> tuple[DataError, ...]:
+        """Return the single errors that this one stands for; a library's own error may hold several."""
+        return (self,)
+
     def facts(self) -> dict[str, object]:
         """Return further values for the item's row; a library's own error adds its counts here."""
         return {}

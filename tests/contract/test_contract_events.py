@@ -35,7 +35,7 @@ def write_video(path: Path, seed: int, frames: int = 13) -> None:
 
 
 class EventsWorld(World):
-    good = ("v_--edUL8zmA", "-dash", "NA", "000012")
+    good: tuple[str, ...] = ("v_--edUL8zmA", "-dash", "NA", "000012")
     bad, bad_code, spare = "page", "not_a_video", "v_late"
 
     def __init__(self, folder: Path) -> None:
