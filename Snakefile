@@ -23,6 +23,7 @@ localrules:
     all,
     events,
     report,
+    write_event_manifest,
     write_report,
     gate,
 

@@ -29,7 +29,8 @@ CHECK = secrets.token_hex(8) if CONFIG.verify == "full" else ""
 LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
-"""Each branch that the configuration switches on: the inputs, flags and gate flags of its report. Filled in by the branches' rules."""
+"""Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate. Filled in by the
+branches' rules."""
 
 
 wildcard_constraints:
@@ -78,7 +79,7 @@ def gate_of(branch):
 
 def all_of(branch):
     """Return what a branch's target asks for: its gate, and all before it by name. Of files that only lead to others Snakemake would not miss one."""
-    return [gate_of(branch), report_of(branch), *BRANCHES[branch]["manifests"]]
+    return [gate_of(branch), report_of(branch), *BRANCHES[branch]["manifests"], *BRANCHES[branch]["built"]]
 
 
 def no_branch(branch):

@@ -1,6 +1,7 @@
 """Raw videos -> event voxels (HDF5), validated."""
 
 from eventvox import stage as event_stage
+from eventvox.manifest_settings import ManifestSettings
 from shardwork.shards import split_rows
 
 EVENTS = event_stage.events_place(RUN / "events")
@@ -15,8 +16,21 @@ EVENT_VOXELIZED = {
     for shard, rows in EVENT_SHARDS.items()
 }
 EVENT_VALIDATED = {shard: EVENTS.manifest("validate_events", shard, key_of(event_stage.VALIDATE_VERSION, made.name)) for shard, made in EVENT_VOXELIZED.items()}
+EVENT_MANIFESTS = [*EVENT_VOXELIZED.values(), *EVENT_VALIDATED.values()]
+EVENTS_RELEASE = RUN / "events_release"
+EVENT_RELEASE_SETTINGS = CONFIG.events.release.settings()
+checked(lambda: ManifestSettings(**EVENT_RELEASE_SETTINGS))
+# Files of a release bear fixed names, so this mark stands for its key: without Snakemake's own records too, a change asks for another file.
+EVENT_RELEASE_KEY = key_of(
+    event_stage.MANIFEST_VERSION,
+    CONFIG.events.release.model_dump(),
+    rows_digest([row for rows in EVENT_SHARDS.values() for row in rows], event_stage.MANIFEST_COLUMNS),
+    [path.name for path in EVENT_VALIDATED.values()],
+)
+EVENT_RELEASE_MARK = event_stage.release_mark(EVENTS, EVENT_RELEASE_KEY)
 BRANCHES["events"] = {
-    "manifests": [*EVENT_VOXELIZED.values(), *EVENT_VALIDATED.values()],
+    "manifests": EVENT_MANIFESTS,
+    "built": [EVENT_RELEASE_MARK, event_stage.description_of(EVENTS_RELEASE)],
     "table": CONFIG.events.table,
     "flags": as_flags({"table": CONFIG.events.table, "stage": EVENTS.stage, "work_shards": CONFIG.events.work_shards}),
 }
@@ -70,3 +84,28 @@ rule validate_events:
     shell:
         step("validate_events", verify=CONFIG.verify)
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+
+
+rule write_event_manifest:
+    input:
+        manifests=EVENT_MANIFESTS,
+        table=ancient(CONFIG.events.table),
+    output:
+        description=event_stage.description_of(EVENTS_RELEASE),
+        mark=EVENT_RELEASE_MARK,
+    log:
+        LOGS / "write_event_manifest.log",
+    benchmark:
+        LOGS / "write_event_manifest.tsv"
+    conda:
+        "../envs/events.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 2000,
+        runtime=30,
+    params:
+        version=event_stage.MANIFEST_VERSION,
+        settings=as_flags({**EVENT_RELEASE_SETTINGS, **CONFIG.events.settings()}),
+        flags=BRANCHES["events"]["flags"],
+        release=as_flags({"release": EVENTS_RELEASE}),
+    shell:
+        step("write_event_manifest", key=EVENT_RELEASE_KEY) + " {params.flags} {params.release} {params.settings} 2> {log:q}"

@@ -27,6 +27,7 @@ rule write_report:
 rule gate:
     input:
         report=report_of("{branch}"),
+        built=lambda wildcards: BRANCHES[wildcards.branch]["built"],
         table=lambda wildcards: ancient(BRANCHES[wildcards.branch]["table"]),
     output:
         passed=gate_of("{branch}"),

@@ -17,6 +17,7 @@ CONFIG = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "
 # Where the only imports of a heavy package are, and why nowhere else.
 ROOMS = {
     "bpy": ("sam3dvid/blender/", "Blender takes over the process and pins numpy: a reader or validator must not need it"),
+    "pandas": ("eventvox/manifest_read.py", "readers of the data and the launcher must not need it"),
     "torch": ("vidlatents/", "the other datasets are read without torch"),
 }
 
@@ -63,6 +64,9 @@ def sources(*libraries: str) -> list[Path]:
     ("module", "allowed"),
     [
         ("eventvox", set()),
+        # The launcher loads these two while it parses the rules.
+        ("eventvox.stage", set()),
+        ("eventvox.manifest_settings", set()),
         ("eventvox.timing", {"numpy", "h5py"}),
         ("eventvox.validate", {"numpy", "h5py"}),
         ("reelmill", set()),

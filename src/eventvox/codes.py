@@ -17,6 +17,7 @@ CODES: dict[str, str] = {
     "size_change": "The frame size changes within the video.",
     "too_large": "The event file would be larger than the limit or than the free disk.",
     "invalid_hdf5": "The event file breaks the format.",
+    "bad_annotations": "A file of captions or actions does not have the form of ActivityNet's, or holds a value of the wrong kind.",
     "bad_setting": "A setting is unknown or out of range.",
 }
 """Code -> what it means, in one sentence. Source: events spec D12."""
@@ -35,6 +36,7 @@ HINTS: dict[str, str] = {
     "size_change": "cut it where the size changes, or take it out of the table",
     "too_large": "free disk, raise max_file_gib, or cut the video",
     "invalid_hdf5": "make the file again from its video",
+    "bad_annotations": "mend the entry, or take it out of the file",
     "bad_setting": "see config/README.md for what is allowed",
 }
 """Code -> what to do."""

@@ -11,15 +11,23 @@ from shardwork.tables import Row, read_table, whole_number
 
 VOXELIZE_VERSION = 1
 """Raised when a change of code or of a pinned decoder changes the bytes of a voxel file; CHANGELOG says so."""
-VALIDATE_VERSION = 1
+VALIDATE_VERSION = 2
 """Raised when validation finds more than before, so that finished files are looked at again."""
+MANIFEST_VERSION = 1
+"""Raised when a change of code changes the bytes of a manifest, of the scales or of what stands beside them."""
 
 STEPS = ("voxelize_events", "validate_events")
 """Steps of work shards, in their order."""
 SPLITS = ("train", "validation")
+SCALES = ("medium", "small")
+"""Drawn subsets of a release; `large` is the whole."""
 KEY = "video_id"
 COLUMNS = (KEY, "path", "split", "bytes", "mtime_ns")
 """Columns of a video table that decide what is made; further ones are only carried along."""
+ANNOTATION_COLUMNS = ("class_label", "class_labels", "annotated_seconds", "captions", "annotation_flags")
+"""Optional columns that enter the manifests alone: a changed caption makes no voxel again. Made by `annotations.join_annotations`."""
+MANIFEST_COLUMNS = (KEY, "split", *ANNOTATION_COLUMNS)
+"""All columns that the manifests depend on, beyond what the shard manifests say."""
 
 
 def events_place(stage: Path) -> Place:
@@ -35,6 +43,24 @@ def _id_of(name: str) -> str | None:
 def outputs_of(place: Place, video_id: str, split: str) -> tuple[Path, Path]:
     """Return the voxel file and the sidecar of a video."""
     return place.stage / split / f"{video_id}.h5", place.stage / "sidecars" / f"{video_id}.json"
+
+
+def description_of(release: Path) -> Path:
+    """Return the file that is written last into a release's folder by write_event_manifest: it says that manifests and scales are whole."""
+    return release / "metadata" / "dataset_description.json"
+
+
+def release_marks(place: Place) -> list[Path]:
+    """Return the marks there are of a release: one, or none while it is not described."""
+    return sorted((place.stage / ".release").glob("*"))
+
+
+def release_mark(place: Place, key: str) -> Path:
+    """Return the mark of a release: a file that says for what its manifests are made. It stands outside, since all of a release bears fixed names.
+
+    key : digest of the table's annotations, the release's settings and the shard manifests, as in the name of a shard manifest.
+    """
+    return place.stage / ".release" / key
 
 
 def read_video_table(path: Path) -> list[Row]:

@@ -18,8 +18,8 @@ from shardwork.ids import ID_PATTERN
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
 """Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
 
-WORKFLOW_KEYS = ("table", "work_shards", "workers")
-"""Keys of a section that say how a stage runs; all others enter the fingerprint of its files."""
+WORKFLOW_KEYS = ("table", "work_shards", "workers", "release")
+"""Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
 
 class _Section(BaseModel):
@@ -33,6 +33,56 @@ class RedoConfig(_Section):
 
     events: int = Field(0, ge=0)
     """Raise this number to compute all event files again."""
+
+
+class ScalesConfig(_Section):
+    """Subsets of a release, drawn by a hash of the id: a video's place in them never depends on other videos."""
+
+    medium: float = Field(0.3, ge=0, le=1)
+    """Share of the eligible videos that is drawn for Medium."""
+    small: float = Field(0.1, ge=0, le=1)
+    """Share of the eligible videos that is drawn for Small; at most that of Medium, of which Small is a part."""
+    require: str = Field(
+        "event_friendly not_dark_first_frame",
+        pattern=r"^([a-z_]+( [a-z_]+)*)?$",
+        json_schema_extra={"patternErrorMessage": "words of a-z and _ with single blanks between"},
+    )
+    """What makes a video eligible: event_friendly, dark_first_frame or flags of the manifests, with not_ before what must not hold; empty
+    takes every video."""
+
+
+class ReleaseConfig(_Section):
+    """What a release says of its videos. Nothing here changes an event file."""
+
+    title: Line = "Event voxels"
+    """What the dataset is called."""
+    version: Line = "1.0"
+    """Version of the dataset, in quotes."""
+    rights: Line = "Not stated by whoever made this dataset: ask them before you pass it on."
+    """Who holds which rights in videos, annotations and dataset, for metadata/LICENSE_NOTES.md."""
+    short_below_seconds: float = Field(60.0, ge=0)
+    """Videos shorter than this are in the duration bucket short."""
+    long_from_seconds: float = Field(150.0, ge=0)
+    """Videos of at least this length are in the bucket long, those between in medium."""
+    keywords: str = Field(
+        "run jump throw catch kick hit swing spin flip dance skate ski surf swim dive row ride climb box wrestle fence lift bounce serve shoot",
+        pattern="^[a-z]+( [a-z]+)*$",
+        json_schema_extra={"patternErrorMessage": "words of the letters a to z with single blanks between"},
+    )
+    """Words, in their base form, of which one must stand in a caption, inflected or not, to make a video event_friendly."""
+    dark_below: float = Field(0.4, ge=0, le=1)
+    """A first frame whose mean gray, 0 to 1, is below this is dark."""
+    scales: ScalesConfig = ScalesConfig()
+    """Subsets that are drawn from the release."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys as write_event_manifest takes them, by name."""
+        return {
+            **self.model_dump(exclude={"scales"}),
+            "medium_share": self.scales.medium,
+            "small_share": self.scales.small,
+            "require": self.scales.require,
+        }
 
 
 class EventsConfig(_Section):
@@ -73,6 +123,8 @@ class EventsConfig(_Section):
     """Compression of the event files and its level, 0 (fast) to 9 (small)."""
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
+    release: ReleaseConfig = ReleaseConfig()
+    """Manifests and scales of the release; left out, they are made with these defaults."""
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a file's bytes, by name: what the fingerprint holds and the step takes."""

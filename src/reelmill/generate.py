@@ -134,7 +134,7 @@ def config_page() -> str:
     """Return config/README.md: a table of keys for each section."""
     schema = Config.model_json_schema()
     lines = [CONFIG_INTRO]
-    for title, where in (("The run", ()), *((f"Section `{key}`", (key,)) for key in _sections(schema))):
+    for title, where in (("The run", ()), *((f"Section `{'.'.join(where)}`", where) for where in _sections(schema))):
         part = section_schema(schema, where)
         lines += [f"## {title}", "", str(part["description"]), "", "| key | takes | default | meaning |", "|---|---|---|---|"]
         lines += [*_key_rows(part, schema, where), ""]
@@ -142,8 +142,13 @@ def config_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sections(schema: Mapping[str, Any]) -> list[str]:
-    return [key for key in schema["properties"] if "properties" in section_schema(schema, (key,))]
+def _sections(schema: Mapping[str, Any], where: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the key path of every section, each before those inside it."""
+    for key in section_schema(schema, where)["properties"]:
+        inner = (*where, key)
+        if "properties" in section_schema(schema, inner):
+            yield inner
+            yield from _sections(schema, inner)
 
 
 def _key_rows(part: Mapping[str, Any], schema: Mapping[str, Any], where: tuple[str, ...]) -> Iterator[str]:

@@ -18,21 +18,28 @@ def new_xxh3() -> Any:
     return xxhash.xxh3_128()
 
 
-def _feed(path: Path, hasher: Any) -> str:
+def _feed(path: Path, *hashers: Any) -> list[str]:
     with open(path, "rb", buffering=0) as file:
         while block := file.read(BLOCK_BYTES):
-            hasher.update(block)
-    return str(hasher.hexdigest())
+            for hasher in hashers:
+                hasher.update(block)
+    return [str(hasher.hexdigest()) for hasher in hashers]
 
 
 def sha256_file(path: Path) -> str:
     """Return the sha256 of a file's bytes, as hex."""
-    return _feed(path, hashlib.sha256())
+    return _feed(path, hashlib.sha256())[0]
 
 
 def xxh3_file(path: Path) -> str:
     """Return the xxh3 128-bit digest of a file's bytes, as hex."""
-    return _feed(path, new_xxh3())
+    return _feed(path, new_xxh3())[0]
+
+
+def both_digests(path: Path) -> tuple[str, str]:
+    """Return the xxh3 and the sha256 of a file's bytes, as hex, from one reading."""
+    xxh3, sha256 = _feed(path, new_xxh3(), hashlib.sha256())
+    return xxh3, sha256
 
 
 def digest_value(value: Json) -> str:

@@ -15,6 +15,9 @@ from shardwork.files import write_bytes
 Row = Mapping[str, str]
 WHOLE_NUMBER = re.compile("-?[0-9]{1,30}")
 
+# All captions of a long video are one value: the standard limit of 128 KiB a value would refuse our own table.
+csv.field_size_limit(1 << 30)
+
 
 def _bad(where: object, found: str, expected: str, hint: str) -> DataError:
     return DataError("bad_table", where, found, expected, hint)
@@ -71,12 +74,20 @@ def read_table(path: Path, key: str, required: Iterable[str] = ()) -> list[Row]:
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write rows as CSV, atomically: UTF-8, LF, quotes only where needed."""
+    """Write rows as CSV, atomically: UTF-8, LF, quotes only where needed. Every row has a value for every column and no other."""
+    lines = [_csv_line(columns)]
+    for row in rows:
+        if row.keys() != set(columns):
+            raise ValueError(f"a row with {sorted(row)} in a table of {sorted(columns)}")
+        lines.append(_csv_line([row[name] for name in columns]))
+    write_bytes(path, "".join(lines).encode())
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    """Return one line of CSV. The writer quotes what holds a character of its line end: told of CR LF, it quotes a lone CR or LF inside a value."""
     buffer = io.StringIO(newline="")
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dict(row) for row in rows)
-    write_bytes(path, buffer.getvalue().encode())
+    csv.writer(buffer, lineterminator="\r\n").writerow(values)
+    return buffer.getvalue()[:-2] + "\n"
 
 
 def whole_number(row: Row, column: str, where: object) -> int:

@@ -59,7 +59,7 @@ def test_configuration_cannot_change(tmp_path: Path) -> None:
 
 def test_settings_are_the_keys_that_decide_bytes() -> None:
     settings = EventsConfig(table="videos.csv", work_shards=3, workers=2).settings()
-    assert not {"table", "work_shards", "workers"} & settings.keys()
+    assert not {"table", "work_shards", "workers", "release"} & settings.keys()
     assert settings["num_bins"] == 5 and settings["codec"] == "gzip:4" and len(settings) == 14
 
 
@@ -69,6 +69,18 @@ def test_settings_agree_with_eventvox() -> None:
     ours = EventsConfig(table="videos.csv").settings()
     assert ours == theirs
     assert {name: type(value) for name, value in ours.items()} == {name: type(value) for name, value in theirs.items()}
+
+
+def test_release_settings_agree_with_eventvox() -> None:
+    manifest_settings = pytest.importorskip("eventvox.manifest_settings").ManifestSettings
+    ours = EventsConfig(table="videos.csv").release.settings()
+    assert ours == {field.name: field.default for field in dataclasses.fields(manifest_settings)}
+
+
+def test_release_changes_no_event_file(tmp_path: Path) -> None:
+    events = load([write(tmp_path, EVENTS + "  release:\n    dark_below: 0.3\n    scales: {medium: 0.5}\n")]).events
+    assert events is not None and events.settings() == EventsConfig(table="videos.csv").settings()
+    assert (events.release.settings()["dark_below"], events.release.settings()["medium_share"]) == (0.3, 0.5)
 
 
 LIMITS = {
@@ -129,6 +141,10 @@ def test_json_file_with_a_key_twice_is_refused(tmp_path: Path) -> None:
 
 
 KEYS = [
+    (
+        EVENTS + "  release:\n    scales:\n      medum: 0.2\n",
+        "run.yaml:6: events.release.scales.medum: no such key, expected a key of events.release.scales: did you",
+    ),
     (EVENTS + "  num_binz: 7\n", "run.yaml:4: events.num_binz: no such key, expected a key of events: did you mean events.num_bins?"),
     (RUN + "max_quarantine: 1\n", "run.yaml:2: max_quarantine: no such key, expected a key of the configuration: did you mean max_quarantined?"),
     (RUN + "redo:\n  event: 1\n", "run.yaml:3: redo.event: no such key, expected a key of redo: did you mean redo.events?"),
@@ -195,6 +211,11 @@ VALUES = [
     (EVENTS + "  max_file_gib: .inf\n", "run.yaml:4: events.max_file_gib: inf (written `.inf`), expected a number, 0 or more", "to have 0.0"),
     (EVENTS + "  codec: zstd:3\n", "run.yaml:4: events.codec: the text 'zstd:3', expected text, gzip:0 to gzip:9", "to have gzip:4"),
     (EVENTS + "  intensity: Power\n", "run.yaml:4: events.intensity: the text 'Power', expected power | linlog | linear", "did you mean power?"),
+    (
+        EVENTS + "  release:\n    keywords: run, jump\n",
+        "run.yaml:5: events.release.keywords: the text 'run, jump', expected words of the letters",
+        "to have run",
+    ),
     (RUN + "redo:\n  events: -1\n", "run.yaml:3: redo.events: -1", "to have 0"),
 ]
 
@@ -297,3 +318,8 @@ def test_shipped_configuration_is_sound(name: str) -> None:
 def test_production_configuration_spells_out_every_key_that_decides_bytes() -> None:
     written = yaml.safe_load((ROOT / "config/events_v1.yaml").read_text())["events"]
     assert EventsConfig(table="x").settings() == {key: written[key] for key in EventsConfig(table="x").settings()}
+
+
+def test_production_configuration_spells_out_the_release() -> None:
+    written = yaml.safe_load((ROOT / "config/events_v1.yaml").read_text())["events"]["release"]
+    assert EventsConfig(table="x").release.model_dump() == written

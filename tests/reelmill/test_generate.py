@@ -58,7 +58,7 @@ def _fields(model: Any) -> list[tuple[str, str]]:
 def test_every_key_stands_on_the_page_with_its_meaning() -> None:
     page = generate.config_page()
     fields = _fields(Config)
-    assert len(fields) == 26
+    assert len(fields) == 38
     for name, description in fields:
         assert description and description.endswith("."), name
         assert f"| `{name}` |" in page and " ".join(description.split()).replace("|", r"\|") in page, name
@@ -71,7 +71,7 @@ def test_every_pattern_is_put_in_words() -> None:
         return []
 
     found = patterns(generate.config_schema())
-    assert len(found) == 5 and all(part.get("patternErrorMessage") for part in found)
+    assert len(found) == 10 and all(part.get("patternErrorMessage") for part in found)
 
 
 def _schema_problems(values: Any) -> list[str]:

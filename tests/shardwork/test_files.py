@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shardwork.digests import both_digests, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_folder, atomic_path, check_writable, publish, temp_owner, temp_path
 from shardwork.jsonio import dumps, loads, read_jsonl, write_json, write_jsonl
@@ -179,3 +181,15 @@ def test_tar_has_fixed_fields_whatever_the_files_say(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(digests[0])) as tar:
         found = [(m.name, m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode) for m in tar.getmembers()]
     assert found == [("a/é.h5", 0, 0, 0, "", "", 0o644), ("b" * 150, 0, 0, 0, "", "", 0o644)]
+
+
+@pytest.mark.parametrize("value", ["\r", "\n", "\r\n", 'a"b', "a,b", "", " a ", "\u2028", "x" * 200_000])
+def test_any_text_survives_a_table(tmp_path: Path, value: str) -> None:
+    write_table(tmp_path / "t.csv", ("id", "label"), [{"id": "a", "label": value}, {"id": "b", "label": ""}])
+    assert read_table(tmp_path / "t.csv", "id") == [{"id": "a", "label": value}, {"id": "b", "label": ""}]
+    assert b"\r\n" not in (tmp_path / "t.csv").read_bytes() or "\r\n" in value
+
+
+def test_both_digests_are_those_of_one_alone(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 3_000_000)
+    assert both_digests(tmp_path / "f") == (xxh3_file(tmp_path / "f"), hashlib.sha256(b"x" * 3_000_000).hexdigest())

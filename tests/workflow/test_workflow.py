@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shardwork.jsonio import read_json
+from shardwork.jsonio import read_json, read_jsonl
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
 from tests.workflow.project import ROOT, SNAKEMAKE, Project, jobs
@@ -70,6 +70,24 @@ def test_added_video_reruns_its_shard_only(project: Project) -> None:
     logs = project.results().glob(f"logs/voxelize_events/{shard_of('late', 4)}.*.log")
     assert any("1 made" in log.read_text() for log in logs)
     assert "train/late.h5" in project.voxel_files()
+
+
+def test_changed_caption_rewrites_the_manifests_and_makes_no_voxel_again(project: Project) -> None:
+    large = project.results() / "events_release" / "manifests" / "large.jsonl"
+    assert [row["event_friendly"] for row in read_jsonl(large)] == [False] * 4
+    captions = project.folder / "captions.json"
+    captions.write_text('{"v_k": {"duration": 1, "timestamps": [[0, 1]], "sentences": ["It spins."]}}')
+    project.make_table("--captions", str(captions))
+    said = project.ok()
+    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "write_event_manifest")) == (0, 0, 1)
+    assert [row["event_friendly"] for row in read_jsonl(large)] == [False, False, False, True]
+    assert NOTHING in project.ok("--dry-run")
+
+
+def test_release_setting_makes_no_voxel_again(project: Project) -> None:
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "  release:\n    dark_below: 0.01\n")
+    said = project.ok()
+    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "write_event_manifest")) == (0, 0, 1)
 
 
 def test_changed_video_reruns_its_shard_and_only_it_is_made(project: Project) -> None:
@@ -208,7 +226,7 @@ def test_dry_run_of_20000_videos_shows_the_whole_run(project: Project) -> None:
     write_table(project.folder / "data" / "big.csv", ("video_id", "path", "split", "bytes", "mtime_ns"), rows)
     project.write_config("run: big\nevents:\n  table: data/big.csv\n")
     said = project.ok("--dry-run", "--quiet", "rules")
-    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "total")) == (20, 20, 43)
+    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "total")) == (20, 20, 44)
 
 
 def test_lint_finds_nothing(finished: Project) -> None:
@@ -224,6 +242,8 @@ BAD = {
     "yaml octal": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 0123\n", "0123"),
     "yaml clock": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 12:30\n", "12:30"),
     "yaml exponent": ("run: r\nevents:\n  table: data/videos.csv\n  eps: 1e3\n", "1e3"),
+    "scales not nested": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {small: 0.5}\n", "Small is a part of Medium"),
+    "unknown condition": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {require: bright}\n", "'bright'"),
     "duplicate key": ("run: r\nrun: s\nevents:\n  table: data/videos.csv\n", "twice"),
     "unwritable": ("run: r\nresults: /proc/here\nevents:\n  table: data/videos.csv\n", "[unwritable]"),
 }
@@ -259,7 +279,7 @@ def test_every_rule_is_a_script_with_log_benchmark_env_and_version() -> None:
     for path in (ROOT / "rules").glob("*.smk"):
         for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
             rules[name] = body
-    assert {"voxelize_events", "validate_events", "write_report", "gate"} <= rules.keys()
+    assert {"voxelize_events", "validate_events", "write_event_manifest", "write_report", "gate"} <= rules.keys()
     for name, body in rules.items():
         assert (ROOT / "scripts" / f"{name}.py").exists(), name
         for part in ("log:", "benchmark:", "conda:", "resources:", "mem_mb=lambda wildcards, attempt: attempt", "runtime=", "version=", f'step("{name}"'):
