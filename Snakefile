@@ -23,6 +23,7 @@ localrules:
     all,
     events,
     report,
+    checksum_events,
     write_event_manifest,
     write_report,
     gate,

@@ -29,7 +29,7 @@ CHECK = secrets.token_hex(8) if CONFIG.verify == "full" else ""
 LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
-"""Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate. Filled in by the
+"""Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
 branches' rules."""
 
 
@@ -37,6 +37,7 @@ wildcard_constraints:
     shard="[0-9]+-of-[0-9]+",
     key="[0-9a-f]{16}",
     branch="[a-z]+",
+    split="[a-z]+",
 
 
 def step(name, **flags):
@@ -66,6 +67,8 @@ def ending():
     for branch in BRANCHES:
         text = Path(f"{RUN}/report/{branch}.txt")
         lines.append(text.read_text() + f"  results: {RUN}/, this report: {text}" if text.exists() else f"{branch}: not finished")
+        if all(path.exists() for path in BRANCHES[branch]["built"]):
+            lines.append(f"  release: {BRANCHES[branch]['release']}/")
     return "\n".join([*lines, f"  logs of the jobs: {LOGS}/", ""])
 
 

@@ -1,4 +1,4 @@
-"""Raw videos -> event voxels (HDF5), validated."""
+"""Raw videos -> event voxels (HDF5), validated -> a release: manifests, scales, tar shards, checksums."""
 
 from eventvox import stage as event_stage
 from eventvox.manifest_settings import ManifestSettings
@@ -22,15 +22,22 @@ EVENT_RELEASE_SETTINGS = CONFIG.events.release.settings()
 checked(lambda: ManifestSettings(**EVENT_RELEASE_SETTINGS))
 # Files of a release bear fixed names, so this mark stands for its key: without Snakemake's own records too, a change asks for another file.
 EVENT_RELEASE_KEY = key_of(
-    event_stage.MANIFEST_VERSION,
+    [event_stage.MANIFEST_VERSION, event_stage.PACK_VERSION, event_stage.CHECKSUM_VERSION],
     CONFIG.events.release.model_dump(),
     rows_digest([row for rows in EVENT_SHARDS.values() for row in rows], event_stage.MANIFEST_COLUMNS),
     [path.name for path in EVENT_VALIDATED.values()],
 )
 EVENT_RELEASE_MARK = event_stage.release_mark(EVENTS, EVENT_RELEASE_KEY)
+EVENT_SHARD_LISTS = [event_stage.shards_of(EVENTS_RELEASE, split) for split in event_stage.SPLITS]
 BRANCHES["events"] = {
     "manifests": EVENT_MANIFESTS,
-    "built": [EVENT_RELEASE_MARK, event_stage.description_of(EVENTS_RELEASE)],
+    "built": [
+        EVENT_RELEASE_MARK,
+        event_stage.description_of(EVENTS_RELEASE),
+        *EVENT_SHARD_LISTS,
+        event_stage.checksums_of(EVENTS_RELEASE),
+    ],
+    "release": EVENTS_RELEASE,
     "table": CONFIG.events.table,
     "flags": as_flags({"table": CONFIG.events.table, "stage": EVENTS.stage, "work_shards": CONFIG.events.work_shards}),
 }
@@ -109,3 +116,50 @@ rule write_event_manifest:
         release=as_flags({"release": EVENTS_RELEASE}),
     shell:
         step("write_event_manifest", key=EVENT_RELEASE_KEY) + " {params.flags} {params.release} {params.settings} 2> {log:q}"
+
+
+# One job a split, with workers: shards are cut from all passing ids, so that the rule and the command line give the same bytes.
+rule pack_events:
+    input:
+        description=event_stage.description_of(EVENTS_RELEASE),
+        mark=EVENT_RELEASE_MARK,
+    output:
+        shards=event_stage.shards_of(EVENTS_RELEASE, "{split}"),
+    log:
+        LOGS / "pack_events" / "{split}.log",
+    benchmark:
+        LOGS / "pack_events" / "{split}.tsv"
+    conda:
+        "../envs/events.yaml"
+    threads: CONFIG.events.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (500 + 100 * CONFIG.events.workers),
+        runtime=lambda wildcards, attempt: attempt * 240,
+    params:
+        version=event_stage.PACK_VERSION,
+        check=CHECK,
+        settings=as_flags({"members_per_shard": CONFIG.events.release.members_per_shard}),
+        flags=as_flags({"release": EVENTS_RELEASE, "stage": EVENTS.stage}),
+    shell:
+        step("pack_events", verify=CONFIG.verify) + " --split={wildcards.split:q} {params.flags} --workers={threads} {params.settings} --replan 2> {log:q}"
+
+
+rule checksum_events:
+    input:
+        shards=EVENT_SHARD_LISTS,
+    output:
+        checksums=event_stage.checksums_of(EVENTS_RELEASE),
+    log:
+        LOGS / "checksum_events.log",
+    benchmark:
+        LOGS / "checksum_events.tsv"
+    conda:
+        "../envs/events.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=30,
+    params:
+        version=event_stage.CHECKSUM_VERSION,
+        flags=as_flags({"release": EVENTS_RELEASE}),
+    shell:
+        step("checksum_events") + " {params.flags} 2> {log:q}"

@@ -69,6 +69,8 @@ def sources(*libraries: str) -> list[Path]:
         ("eventvox.manifest_settings", set()),
         ("eventvox.timing", {"numpy", "h5py"}),
         ("eventvox.validate", {"numpy", "h5py"}),
+        ("eventvox.release", set()),
+        ("eventvox.release_check", set()),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from eventvox.codes import VideoRefused
+from eventvox.release_check import verify_release
 from eventvox.settings import VoxelSettings
 from eventvox.validate import info, timeout_for, validate_file
 from shardwork import command
-from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, EXIT_SOME_FAILED, DataError, fault_from, print_error
+from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, EXIT_SOME_FAILED, DataError, fault_from, plain, print_error
 from shardwork.ids import is_id, suggest_id
 from shardwork.jsonio import dumps, dumps_pretty, write_json
 
@@ -76,13 +78,28 @@ def _info(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _release_verify(args: argparse.Namespace) -> int:
+    try:
+        problems = verify_release(args.folder, args.fast)
+    except OSError as error:
+        print_error(fault_from(error, args.folder))
+        return EXIT_BAD_INPUT
+    if args.json:
+        print(dumps({"problems": [asdict(problem) for problem in problems], "release": str(args.folder), "valid": not problems}))
+    else:
+        read = "sizes and lists compared, payloads not read" if args.fast else "every byte of the payload read"
+        lines = [plain(str(problem)) for problem in problems]
+        print("\n".join(lines) or f"{args.folder}: valid ({read})")
+    return EXIT_FAULT if problems else EXIT_OK
+
+
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of `python -m eventvox`."""
     parser = command.parser(__doc__, "python -m eventvox")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        one = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    def add(name: str, run: Callable[[argparse.Namespace], int], text: str, among: Any = commands) -> argparse.ArgumentParser:
+        one: argparse.ArgumentParser = among.add_parser(name, help=text, description=text, allow_abbrev=False)
         one.set_defaults(run=run)
         return one
 
@@ -100,6 +117,12 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("file", type=Path, metavar="FILE")
     one.add_argument("--json", action="store_true", help="as JSON")
     _add_timeout(one)
+    release = commands.add_parser("release", help="look at a release: `release verify DIR`", description="Look at a release.", allow_abbrev=False)
+    text = "check a release whole; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)"
+    one = add("verify", _release_verify, text, release.add_subparsers(required=True, metavar="COMMAND"))
+    one.add_argument("folder", type=Path, metavar="DIR", help="results/RUN/events_release, or a copy of it")
+    one.add_argument("--json", action="store_true", help="as one line of JSON")
+    one.add_argument("--fast", action="store_true", help="compare sizes and lists only, read no payload")
     return parser
 
 

@@ -19,6 +19,7 @@ CODES: dict[str, str] = {
     "invalid_hdf5": "The event file breaks the format.",
     "bad_annotations": "A file of captions or actions does not have the form of ActivityNet's, or holds a value of the wrong kind.",
     "bad_setting": "A setting is unknown or out of range.",
+    "bad_release": "A list or manifest of a release is not what its step writes.",
 }
 """Code -> what it means, in one sentence. Source: events spec D12."""
 
@@ -38,6 +39,7 @@ HINTS: dict[str, str] = {
     "invalid_hdf5": "make the file again from its video",
     "bad_annotations": "mend the entry, or take it out of the file",
     "bad_setting": "see config/README.md for what is allowed",
+    "bad_release": "run the workflow again; python -m eventvox release verify names every fault",
 }
 """Code -> what to do."""
 

@@ -15,6 +15,10 @@ VALIDATE_VERSION = 2
 """Raised when validation finds more than before, so that finished files are looked at again."""
 MANIFEST_VERSION = 1
 """Raised when a change of code changes the bytes of a manifest, of the scales or of what stands beside them."""
+PACK_VERSION = 1
+"""Raised when a change of code changes the bytes of a release shard."""
+CHECKSUM_VERSION = 1
+"""Raised when a change of code changes the checksum file."""
 
 STEPS = ("voxelize_events", "validate_events")
 """Steps of work shards, in their order."""
@@ -50,13 +54,28 @@ def description_of(release: Path) -> Path:
     return release / "metadata" / "dataset_description.json"
 
 
+def manifest_of(release: Path, scale: str) -> Path:
+    """Return the manifest of a scale: large, medium or small."""
+    return release / "manifests" / f"{scale}.jsonl"
+
+
+def shards_of(release: Path, split: str) -> Path:
+    """Return the list of a split's release shards: written last, it says that they are done."""
+    return release / "metadata" / f"shards_{split}.json"
+
+
+def checksums_of(release: Path) -> Path:
+    """Return the checksum file of the release shards."""
+    return release / "metadata" / "shard_checksums.sha256"
+
+
 def release_marks(place: Place) -> list[Path]:
     """Return the marks there are of a release: one, or none while it is not described."""
     return sorted((place.stage / ".release").glob("*"))
 
 
 def release_mark(place: Place, key: str) -> Path:
-    """Return the mark of a release: a file that says for what its manifests are made. It stands outside, since all of a release bears fixed names.
+    """Return the mark of a release: a file that says for what it is made. It stands outside, since all of a release bears fixed names.
 
     key : digest of the table's annotations, the release's settings and the shard manifests, as in the name of a shard manifest.
     """

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from eventvox.codes import HINTS
 from eventvox.hdf5 import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
 from eventvox.timing import rational_fps
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Problem
 
 NUM_BINS = 5
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -40,18 +40,6 @@ except OSError as error:
         raise
     json.dump({"errno": error.errno, "strerror": error.strerror}, sys.stdout)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One fault of a file.   where : dataset, attribute or "file".   found, expected : for people."""
-
-    where: str
-    found: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.found}, expected {self.expected}"
 
 
 def validate_file(path: Path, *, frames_per_bin: int = 1, timeout_seconds: float | None = None) -> list[Problem]:

@@ -52,7 +52,7 @@ class ScalesConfig(_Section):
 
 
 class ReleaseConfig(_Section):
-    """What a release says of its videos. Nothing here changes an event file."""
+    """What a release says of its videos, and how it is packed. Nothing here changes an event file."""
 
     title: Line = "Event voxels"
     """What the dataset is called."""
@@ -74,11 +74,13 @@ class ReleaseConfig(_Section):
     """A first frame whose mean gray, 0 to 1, is below this is dark."""
     scales: ScalesConfig = ScalesConfig()
     """Subsets that are drawn from the release."""
+    members_per_shard: int = Field(15, ge=1, le=100000)
+    """Videos in each tar of the release."""
 
     def settings(self) -> dict[str, Any]:
         """Return the keys as write_event_manifest takes them, by name."""
         return {
-            **self.model_dump(exclude={"scales"}),
+            **self.model_dump(exclude={"members_per_shard", "scales"}),
             "medium_share": self.scales.medium,
             "small_share": self.scales.small,
             "require": self.scales.require,
@@ -124,7 +126,7 @@ class EventsConfig(_Section):
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
     release: ReleaseConfig = ReleaseConfig()
-    """Manifests and scales of the release; left out, they are made with these defaults."""
+    """What is released of the event files, and how it is described; left out, these defaults hold."""
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a file's bytes, by name: what the fingerprint holds and the step takes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from dataclasses import dataclass
 from typing import TextIO
 
 EXIT_OK = 0
@@ -19,14 +20,16 @@ CODES = {
     "duplicate_id": "Two rows of a table have the same id.",
     "fault_stale": "A file of an earlier step is missing or is not what that step wrote; the same command makes it again.",
     "manifest_mismatch": "A shard manifest does not hold exactly one row for every item of its shard.",
+    "member_changed": "A file that belongs into a release shard is missing, or is not what its manifest says.",
     "missing_file": "A source that the table names is not there.",
     "not_published": "A file could not be put in its place, or is not what was written when looked at again.",
+    "other_plan": "Release shards of another plan stand in the folder: other members, another number of them in a shard, or another version.",
     "source_changed": "A source differs in size or time from its row in the table.",
     "too_many_quarantined": "More items are quarantined than the gate allows.",
     "unwritable": "A folder for results cannot be written to.",
     "upstream": "An earlier step quarantined this item; the row names that step and its code.",
     "fault_bug": "An unexpected error inside a step: a fault of the program, never a verdict on the item.",
-    "fault_busy": "Another process is working on the same work shard.",
+    "fault_busy": "Another process is working on the same work shard or release shards.",
     "fault_crashed": "A library crashed its worker process while on this item.",
     "fault_disk": "The disk is full, read-only or failing.",
     "fault_file": "A file could not be read or written for another reason, such as its permissions.",
@@ -94,6 +97,18 @@ def fault_from(error: BaseException, where: object) -> Fault:
         return Fault(code, where, what, "files that can be read and written", f"{hint}, then run the same command; finished items are kept")
     what = f"{type(error).__name__}: {error}"
     return Fault("fault_bug", where, what, "no error", "this is a fault of the program: report it with the log; finished items are kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault that a validator found.   where : the file or the part of it.   found, expected : for people."""
+
+    where: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.found}, expected {self.expected}"
 
 
 def plain(text: str) -> str:

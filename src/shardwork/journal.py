@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +10,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from shardwork.digests import seal, sha256_file, unseal, xxh3_file
-from shardwork.errors import DataError, Fault
-from shardwork.files import make_folder
+from shardwork.errors import DataError
 from shardwork.jsonio import Json, dumps, loads
+from shardwork.locks import held_lock
 
 Seen = dict[str, Json]
 """Size, newest mtime_ns and (if asked) digest of a published file or folder."""
@@ -120,18 +119,7 @@ def _sound(line: bytes) -> Entry | None:
 @contextmanager
 def open_journal(path: Path) -> Iterator[Journal]:
     """Yield the journal of a shard, locked: two processes never work on one shard. Raises Fault (fault_busy)."""
-    make_folder(path.parent)
-    fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            hint = "wait for it or end it, then run the same command"
-            raise Fault("fault_busy", path, "another process holds this work shard", "one process a shard", hint) from error
-        except OSError:
-            pass  # a file system without locks (doctor says so): whoever runs there must not start one shard twice
+    with held_lock(path.with_suffix(".lock"), path, "work shard"):
         journal = Journal(path)
         journal.load()
         yield journal
-    finally:
-        os.close(fd)

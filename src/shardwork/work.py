@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from shardwork.errors import DataError, Fault, fault_from
 from shardwork.files import make_folder
@@ -12,6 +14,20 @@ from shardwork.journal import Entry, Seen, look, name_of
 from shardwork.jsonio import dumps
 from shardwork.place import Place, move, set_aside
 from shardwork.step import ROW_KEYS, Fields, Item, Step
+
+R = TypeVar("R")
+
+
+def guarded(make: Callable[[], R], where: str) -> R | DataError:
+    """Return what `make` does, or the error it raised. The one place that catches everything: what is no verdict becomes a Fault."""
+    try:
+        return make()
+    except DataError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (around an item: any other error is this item's fault, and the others go on)
+        if not isinstance(error, OSError | MemoryError):
+            traceback.print_exc()
+        return fault_from(error, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +64,8 @@ class Work:
         return self.place.stage
 
     def __call__(self, task: Task) -> Outcome:
-        """Return the outcome of one item. The one place that catches everything: what is no verdict becomes a Fault."""
-        try:
-            return self._outcome(task)
-        except DataError as error:
-            return error
-        except Exception as error:  # noqa: BLE001 (around an item: any other error is this item's fault, and the others go on)
-            if not isinstance(error, OSError | MemoryError):
-                traceback.print_exc()
-            return fault_from(error, task.item.id)
+        """Return the outcome of one item."""
+        return guarded(lambda: self._outcome(task), task.item.id)
 
     def _outcome(self, task: Task) -> Done:
         item, entry = task.item, task.entry

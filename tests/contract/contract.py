@@ -322,14 +322,19 @@ def wait_until(condition, seconds: float = 30.0) -> None:
 def kill_after_changes(world: World, events: int) -> None:
     """Start the stage and kill -9 its first process once its folder has changed `events` times; its workers die with it."""
     (shard,) = world.shards(1)
-    process = subprocess.Popen(world.command(shard, 1), stderr=subprocess.DEVNULL, start_new_session=True)
+    kill_when_changed(world.command(shard, 1), world.stage, events, world.kill_group)
+
+
+def kill_when_changed(command: list[str], folder: Path, events: int, whole_group: bool = False) -> None:
+    """Start a command and kill -9 its first process (or all of them) once a folder has changed `events` times; return when none lives."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     seen: set[tuple[str, str, int]] = set()
     changes = 0
     while changes < events and process.poll() is None:
-        now = {(base, name, _size(Path(base, name))) for base, _, names in os.walk(world.stage) for name in names}
+        now = {(base, name, _size(Path(base, name))) for base, _, names in os.walk(folder) for name in names}
         changes, seen = changes + (now != seen), now
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL) if world.kill_group else process.kill()
+        os.killpg(process.pid, signal.SIGKILL) if whole_group else process.kill()
     process.wait()
     wait_until(lambda: not _group_lives(process.pid))
 

@@ -6,17 +6,19 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from shardwork.digests import both_digests, xxh3_file
+from shardwork.digests import both_digests, sha256_file, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_folder, atomic_path, check_writable, publish, temp_owner, temp_path
 from shardwork.jsonio import dumps, loads, read_jsonl, write_json, write_jsonl
 from shardwork.tables import read_table, rows_digest, write_table
-from shardwork.tarball import write_tar
+from shardwork.tarball import Member, Written, header, write_tar
 
 
 def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_tar_has_fixed_fields_whatever_the_files_say(tmp_path: Path) -> None:
         file.write_bytes(b"payload" * 100)
         file.chmod(mode)
         os.utime(file, (mtime, mtime))
-        write_tar(tmp_path / "t.tar", [("a/é.h5", file), ("b" * 150, file)])
+        write_tar(tmp_path / "t.tar", [Member("a/é.h5", file), Member("b" * 150, file)])
         digests.append((tmp_path / "t.tar").read_bytes())
     assert digests[0] == digests[1]
     with tarfile.open(fileobj=io.BytesIO(digests[0])) as tar:
@@ -193,3 +195,51 @@ def test_any_text_survives_a_table(tmp_path: Path, value: str) -> None:
 def test_both_digests_are_those_of_one_alone(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 3_000_000)
     assert both_digests(tmp_path / "f") == (xxh3_file(tmp_path / "f"), hashlib.sha256(b"x" * 3_000_000).hexdigest())
+
+
+def test_tar_member_beyond_8_gib_has_its_size_in_the_header() -> None:
+    info = tarfile.TarInfo.frombuf(header("big.h5", 9 << 30), "utf-8", "strict")
+    assert (info.name, info.size) == ("big.h5", 9 << 30)
+
+
+PACK_ONE = """
+import resource, sys
+from pathlib import Path
+from shardwork.tarball import Member, Written, header, write_tar
+write_tar(Path(sys.argv[2]), [Member("a.h5", Path(sys.argv[1]))])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_packing_takes_no_more_memory_for_a_large_file(tmp_path: Path) -> None:
+    peaks = []
+    for mib in (1, 128):
+        with open(tmp_path / "a.h5", "wb") as file:
+            file.truncate(mib << 20)
+        line = [sys.executable, "-c", PACK_ONE, str(tmp_path / "a.h5"), str(tmp_path / "a.tar")]
+        done = subprocess.run(line, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(Path(__file__).parents[2] / "src")})
+        peaks.append(int(done.stdout))
+    assert peaks[1] - peaks[0] < 16 << 10, f"{peaks} KiB"
+
+
+@pytest.mark.parametrize(
+    ("member", "part"),
+    [
+        (Member("a", Path("none.h5")), "No such file"),
+        (Member("a", Path("a.h5"), size_bytes=4), "3 bytes, expected 4"),
+        (Member("a", Path("a.h5"), size_bytes=3, xxh3="0" * 32), "xxh3 06b05ab6733a618578af5f94892f3950"),
+        (Member("a", Path()), "Is a directory"),
+    ],
+)
+def test_file_that_is_not_what_its_member_says_is_named_and_no_tar_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, member: Member, part: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.h5").write_bytes(b"abc")
+    with pytest.raises(DataError) as caught:
+        write_tar(Path("t.tar"), [Member("first", b"1"), member])
+    assert caught.value.code == "member_changed" and part in str(caught.value)
+    assert os.listdir() == ["a.h5"]
+
+
+def test_written_tar_is_described_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    written = write_tar(tmp_path / "t.tar", [Member("a", b"x" * 1000), Member("b", b"")])
+    assert written == Written(10240, sha256_file(tmp_path / "t.tar"), 2)

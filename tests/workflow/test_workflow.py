@@ -7,12 +7,14 @@ import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from eventvox.release_check import verify_release
 from shardwork.jsonio import read_json, read_jsonl
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
@@ -45,6 +47,15 @@ def test_run_gives_a_voxel_file_for_every_video(finished: Project) -> None:
     assert summary["totals"]["frames"] == 4 * 13 and summary["totals"]["voxels"] == 4 * 3
 
 
+def test_run_packs_a_release_that_sha256sum_and_our_verifier_accept(finished: Project) -> None:
+    release = finished.results() / "events_release"
+    with tarfile.open(release / "data" / "train" / "train-000000.tar") as tar:
+        assert tar.getnames() == ["NA.h5", "c_3.h5", "v_--b.h5", "v_k.h5"]
+    subprocess.run(["sha256sum", "-c", "metadata/shard_checksums.sha256"], cwd=release, check=True, capture_output=True)
+    assert read_json(release / "metadata" / "shards_validation.json")["shards"] == []
+    assert verify_release(release) == []
+
+
 def test_second_run_does_nothing(finished: Project) -> None:
     assert NOTHING in finished.ok()
 
@@ -69,6 +80,8 @@ def test_added_video_reruns_its_shard_only(project: Project) -> None:
     project.ok()
     logs = project.results().glob(f"logs/voxelize_events/{shard_of('late', 4)}.*.log")
     assert any("1 made" in log.read_text() for log in logs)
+    assert verify_release(project.results() / "events_release") == []
+    assert "late.h5" in (project.results() / "events_release" / "metadata" / "shards_train.json").read_text()
     assert "train/late.h5" in project.voxel_files()
 
 
@@ -226,7 +239,7 @@ def test_dry_run_of_20000_videos_shows_the_whole_run(project: Project) -> None:
     write_table(project.folder / "data" / "big.csv", ("video_id", "path", "split", "bytes", "mtime_ns"), rows)
     project.write_config("run: big\nevents:\n  table: data/big.csv\n")
     said = project.ok("--dry-run", "--quiet", "rules")
-    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "total")) == (20, 20, 44)
+    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "pack_events"), jobs(said, "total")) == (20, 20, 2, 47)
 
 
 def test_lint_finds_nothing(finished: Project) -> None:
@@ -279,7 +292,8 @@ def test_every_rule_is_a_script_with_log_benchmark_env_and_version() -> None:
     for path in (ROOT / "rules").glob("*.smk"):
         for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
             rules[name] = body
-    assert {"voxelize_events", "validate_events", "write_event_manifest", "write_report", "gate"} <= rules.keys()
+    whole_stage = {"write_event_manifest", "pack_events", "checksum_events", "write_report", "gate"}
+    assert {"voxelize_events", "validate_events", *whole_stage} <= rules.keys()
     for name, body in rules.items():
         assert (ROOT / "scripts" / f"{name}.py").exists(), name
         for part in ("log:", "benchmark:", "conda:", "resources:", "mem_mb=lambda wildcards, attempt: attempt", "runtime=", "version=", f'step("{name}"'):
