@@ -56,6 +56,11 @@ def test_run_packs_a_release_that_sha256sum_and_our_verifier_accept(finished: Pr
     assert verify_release(release) == []
 
 
+def test_run_ends_with_where_its_results_and_its_release_are(finished: Project) -> None:
+    said = finished.ok("--forcerun", "gate")
+    assert "events: 4 of 4 passed" in said and "  release: results/small/events_release/\n" in said
+
+
 def test_second_run_does_nothing(finished: Project) -> None:
     assert NOTHING in finished.ok()
 
@@ -97,10 +102,31 @@ def test_changed_caption_rewrites_the_manifests_and_makes_no_voxel_again(project
     assert NOTHING in project.ok("--dry-run")
 
 
-def test_release_setting_makes_no_voxel_again(project: Project) -> None:
-    project.write_config((project.folder / "config" / "config.yaml").read_text() + "  release:\n    dark_below: 0.01\n")
+def test_release_setting_makes_the_release_anew_and_no_voxel(project: Project) -> None:
+    release = project.results() / "events_release"
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "  release:\n    dark_below: 0.01\n    members_per_shard: 3\n")
+    shutil.rmtree(project.folder / ".snakemake")  # a change shows in the files alone
     said = project.ok()
-    assert (jobs(said, "voxelize_events"), jobs(said, "validate_events"), jobs(said, "write_event_manifest")) == (0, 0, 1)
+    assert (jobs(said, "voxelize_events"), jobs(said, "write_event_manifest"), jobs(said, "pack_events"), jobs(said, "checksum_events")) == (0, 1, 2, 1)
+    assert [path.name for path in sorted((release / "data" / "train").glob("*.tar"))] == ["train-000000.tar", "train-000001.tar"]
+    assert verify_release(release) == []
+    assert NOTHING in project.ok("--dry-run")
+
+
+def test_no_list_of_the_release_can_be_missing_unnoticed(project: Project) -> None:
+    metadata = project.results() / "events_release" / "metadata"
+    for name in ("shards_train.json", "shard_checksums.sha256", "dataset_description.json"):
+        away = (metadata / name).rename(project.folder / name)
+        assert NOTHING not in project.ok("--dry-run"), name
+        away.rename(metadata / name)
+    assert NOTHING in project.ok("--dry-run")
+
+
+def test_verify_full_finds_and_mends_a_damaged_release_shard(project: Project) -> None:
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "verify: full\n")
+    flip_a_bit(project.results() / "events_release" / "data" / "train" / "train-000000.tar")
+    project.ok()
+    assert verify_release(project.results() / "events_release") == []
 
 
 def test_changed_video_reruns_its_shard_and_only_it_is_made(project: Project) -> None:
