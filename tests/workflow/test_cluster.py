@@ -97,7 +97,7 @@ def test_slurm_profile_runs_every_step_as_a_job(launcher: Path, tmp_path: Path, 
     done = on_slurm(project, launcher, slurm)
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr
-    assert said.count("has been submitted with SLURM jobid") == 4, said
+    assert said.count("has been submitted with SLURM jobid") == 6, said
     assert project.voxel_files() == expected
     assert read_json(project.results() / "report" / "events.json")["passed"] == 4
     assert "Nothing to be done" in (again := on_slurm(project, launcher, slurm)).stdout + again.stderr
@@ -110,5 +110,5 @@ def test_refused_video_is_a_verdict_on_slurm_too(launcher: Path, tmp_path: Path,
     done = on_slurm(project, launcher, slurm)
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "page: not_a_video" in said and "[too_many_quarantined]" in said
-    assert said.count("has been submitted with SLURM jobid") == 2, "a verdict is no failure: nothing is retried"
+    assert said.count("has been submitted with SLURM jobid") == 4, "a verdict is no failure: nothing is retried"
     assert len(project.voxel_files()) == 4
