@@ -77,7 +77,9 @@ def report_of(branch):
 
 
 def gate_of(branch):
-    return RUN / "report" / f"{branch}.passed"
+    """Return the file that says a branch passed: its key holds what was asked of it, as in a shard manifest's name."""
+    asked = [CONFIG.max_quarantined, CONFIG.prune, [str(path) for path in (*BRANCHES[branch]["manifests"], *BRANCHES[branch]["built"])]]
+    return RUN / "report" / f"{branch}.{key_of(asked)}.passed"
 
 
 def all_of(branch):

@@ -30,11 +30,11 @@ rule gate:
         built=lambda wildcards: BRANCHES[wildcards.branch]["built"],
         table=lambda wildcards: ancient(BRANCHES[wildcards.branch]["table"]),
     output:
-        passed=gate_of("{branch}"),
+        passed=RUN / "report" / "{branch}.{key}.passed",
     log:
-        LOGS / "gate" / "{branch}.log",
+        LOGS / "gate" / "{branch}.{key}.log",
     benchmark:
-        LOGS / "gate" / "{branch}.tsv"
+        LOGS / "gate" / "{branch}.{key}.tsv"
     conda:
         "../envs/events.yaml"
     resources:

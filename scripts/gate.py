@@ -33,7 +33,10 @@ def look_again(place, ids, work_shards) -> None:
 
 def main(args) -> int:
     place = events_place(args.stage)
-    clear_temporary(args.report.parent, lambda name: True)
+    branch = read_json(args.report)["branch"]
+    clear_temporary(args.report.parent, lambda name: name.startswith(f"{branch}."))
+    for old in args.passed.parent.glob(f"{branch}.*passed"):
+        old.unlink()
     live = split_rows(read_video_table(args.table), KEY, args.work_shards)
     for path in sweep(place, STEPS, live, args.prune):
         print(f"{path.name}: no row of the table names it: set aside in {args.stage}/quarantine", file=sys.stderr)

@@ -40,7 +40,7 @@ def main(args) -> int:
     rows = video_rows(found, args.out, known, not args.no_headers, args.ids)
     gone = [row for row in rows if is_gone(row, args.out)]
     if args.remove_gone:
-        rows = [row for row in rows if row not in gone]
+        rows = [row for row in rows if not is_gone(row, args.out)]
     odd = [row for row in rows if not is_id(row[KEY])]
     if args.fix_ids:
         rows = sorted(({**row, KEY: row[KEY] if is_id(row[KEY]) else suggest_id(row[KEY])} for row in rows), key=lambda row: row[KEY])

@@ -8,9 +8,9 @@ from eventvox.manifest import manifest_rows, read_verdicts
 from eventvox.manifest_settings import ManifestSettings
 from eventvox.manifest_write import Release, library_versions, write_release_files
 from eventvox.settings import VoxelSettings
-from eventvox.stage import KEY, events_place, read_video_table, release_mark, release_marks
+from eventvox.stage import KEY, SPLITS, checksums_of, events_place, read_video_table, release_mark, release_marks, shards_of
 from shardwork import command
-from shardwork.files import write_bytes
+from shardwork.files import retract, write_bytes
 from shardwork.shards import split_rows
 
 arguments = command.parser(__doc__)
@@ -29,8 +29,9 @@ def main(args) -> int:
     verdicts = read_verdicts(place, split_rows(table, KEY, args.work_shards), [row[KEY] for row in table])
     rows = manifest_rows(table, verdicts, settings)
     libraries = library_versions([record for record, _ in verdicts.passed.values()])
-    for old in release_marks(place):
-        old.unlink()
+    # what was built on the old description must not be taken for built on the new one, whatever the files' times say
+    for old in (*release_marks(place), *(shards_of(args.release, split) for split in SPLITS), checksums_of(args.release)):
+        retract(old)
     write_release_files(args.release, Release(rows, verdicts.refused, libraries, settings, command.settings_from(args, VoxelSettings)))
     write_bytes(release_mark(place, args.key), f"{args.key}\n".encode())
     print(f"write_event_manifest: {len(rows)} videos, {len(verdicts.refused)} quarantined", file=sys.stderr)

@@ -121,7 +121,7 @@ def _bad(where: object, found: str, expected: str) -> DataError:
 
 
 def _captions(record: Json, where: str) -> Captions:
-    duration = _seconds(_part(record, "duration", where), f"{where}: duration")
+    duration = check_seconds(_part(record, "duration", where), f"{where}: duration")
     times, sentences = _part(record, "timestamps", where), _part(record, "sentences", where)
     if not isinstance(times, list) or not isinstance(sentences, list) or len(times) != len(sentences):
         raise _bad(where, "timestamps and sentences that do not pair", "two lists of one length")
@@ -145,7 +145,7 @@ def _caption_flags(start: float, end: float, sentence: str, duration: float) -> 
 
 
 def _actions(record: Json, duration_key: str, where: str) -> Actions:
-    duration = _seconds(_part(record, duration_key, where), f"{where}: {duration_key}")
+    duration = check_seconds(_part(record, duration_key, where), f"{where}: {duration_key}")
     labels: dict[str, None] = {}
     flags = set()
     entries = _part(record, "annotations", where)
@@ -167,9 +167,12 @@ def _part(record: Json, key: str, where: str) -> Json:
     return record[key]
 
 
-def _seconds(value: Json, where: str) -> float:
-    """Return a number as it is: 0 stays 0, so that it is written as the source has it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -LONGEST_SECONDS < value < LONGEST_SECONDS:
+def check_seconds(value: Json, where: str) -> float:
+    """Return a number as it is: 0 stays 0, so that it is written as the source has it. Raises DataError (bad_annotations).
+
+    Numbers too small for the usual precision are refused: readers do not agree on them, and no video is that short.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LONGEST_SECONDS < value < LONGEST_SECONDS or 0 < abs(value) < 1e-300:
         raise _bad(where, repr(value), "a number of seconds")
     return value
 
@@ -177,7 +180,7 @@ def _seconds(value: Json, where: str) -> float:
 def _interval(value: Json, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise _bad(where, repr(value), "[start seconds, end seconds]")
-    return _seconds(value[0], where), _seconds(value[1], where)
+    return check_seconds(value[0], where), check_seconds(value[1], where)
 
 
 def _text(value: Json, where: str) -> str:

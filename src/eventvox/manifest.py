@@ -10,7 +10,7 @@ from pathlib import PurePath
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
-from eventvox.annotations import ACTION_FLAGS, CAPTION_FLAGS
+from eventvox.annotations import ACTION_FLAGS, CAPTION_FLAGS, check_seconds
 from eventvox.keywords import keyword_hits
 from eventvox.manifest_settings import ManifestSettings
 from eventvox.stage import KEY, STEPS
@@ -192,10 +192,11 @@ def _annotation(row: Row) -> _Annotation:
     try:
         if unknown := flags - CAPTION_FLAGS.keys() - ACTION_FLAGS.keys():
             raise ValueError(f"annotation_flags holds {min(unknown)!r}")
-        told = [(start + 0, end + 0, _words(sentence)) for start, end, sentence in loads(captions)] if captions else None
+        where = row[KEY]
+        told = [(check_seconds(start, where), check_seconds(end, where), _words(text)) for start, end, text in _list(captions)] if captions else None
         return _Annotation(
-            class_labels=tuple(_words(word) for word in loads(labels)) if labels else (label,) if label else (),
-            seconds=float(seconds) if seconds else None,
+            class_labels=tuple(_words(word) for word in _list(labels)) if labels else (_words(label),) if label else (),
+            seconds=check_seconds(loads(seconds), where) if seconds else None,
             timestamps=None if told is None else tuple((start, end) for start, end, _ in told),
             sentences=None if told is None else tuple(sentence for _, _, sentence in told),
             flags=flags,
@@ -205,9 +206,17 @@ def _annotation(row: Row) -> _Annotation:
         raise DataError("bad_table", where, str(error), expected, "make the table again with --captions and --actions") from error
 
 
+def _list(text: str) -> list[Json]:
+    found = loads(text)
+    if not isinstance(found, list):
+        raise TypeError(f"{text[:40]!a} is no list")
+    return found
+
+
 def _words(value: Json) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{value!a} is no text")
+    value.encode()  # half a surrogate pair is no text either
     return value
 
 
@@ -221,7 +230,7 @@ def quarantine_cells(refused: Fields) -> Row:
     """
     counts = {name: "" if refused.get(name) is None else str(refused[name]) for name in ("frames_reported", "frames_decoded")}
     where = PurePath(refused["where"])
-    texts = {name: re.sub(r", time \d+", "", refused[name]) for name in ("found", "expected", "hint")}
+    texts = {name: re.sub(r", time -?\d+", "", refused[name]) for name in ("found", "expected", "hint")}
     return {
         KEY: refused["id"],
         "reason": refused["code"],

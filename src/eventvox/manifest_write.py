@@ -13,15 +13,13 @@ from eventvox.manifest_read import check_equal
 from eventvox.manifest_settings import FLAGS, ManifestSettings
 from eventvox.scales import count_scales, draw_scales
 from eventvox.settings import VoxelSettings
-from eventvox.stage import MANIFEST_VERSION, SCALES, SPLITS, VALIDATE_VERSION, VOXELIZE_VERSION, description_of
+from eventvox.stage import COUNTS, MANIFEST_VERSION, NOTES, QUARANTINE, SCALES, SPLITS, VALIDATE_VERSION, VOXELIZE_VERSION, described_names, description_of
 from shardwork.digests import sha256_file
-from shardwork.files import write_bytes
+from shardwork.files import retract, write_bytes
 from shardwork.jsonio import Json, write_json, write_jsonl
 from shardwork.place import clear_temporary
 from shardwork.step import Fields
 from shardwork.tables import write_table
-
-QUARANTINE, COUNTS, NOTES = "metadata/quarantine.csv", "metadata/scales.json", "metadata/LICENSE_NOTES.md"
 
 CONVENTIONS = {
     "events": "events[t, b] is the signed count of brightness steps per pixel in bin b of voxel t: + brighter, - darker; int16",
@@ -63,7 +61,7 @@ def write_release_files(folder: Path, release: Release) -> None:
     Files that this step does not know are left alone. Raises Fault (not_published) if CSV and JSONL of a manifest do not read back the same.
     """
     description = description_of(folder)
-    description.unlink(missing_ok=True)  # from here to the end nothing says that the set is whole
+    retract(description)  # from here to the end nothing says that the set is whole
     scales = draw_scales(release.rows, release.manifests)
     for name, rows in scales.items():
         csv, jsonl = (folder / "manifests" / f"{name}.{suffix}" for suffix in ("csv", "jsonl"))
@@ -75,16 +73,10 @@ def write_release_files(folder: Path, release: Release) -> None:
     write_table(folder / QUARANTINE, QUARANTINE_COLUMNS, map(quarantine_cells, release.refused))
     write_json(folder / COUNTS, count_scales(scales, release.manifests))
     write_bytes(folder / NOTES, rights_notes(release).encode())
-    ours = {folder / name for name in names()} | {description}
+    ours = {folder / name for name in described_names()} | {description}
     for part in {path.parent for path in ours}:
         clear_temporary(part, {path.name for path in ours if path.parent == part}.__contains__)
     write_json(description, describe(folder, release, scales))
-
-
-def names() -> list[str]:
-    """Return the files that stand before the description, relative to the release's folder, sorted."""
-    manifests = [f"manifests/{name}.{suffix}" for name in ("large", *SCALES) for suffix in ("csv", "jsonl")]
-    return sorted([*manifests, *(f"scales/{name}_ids.txt" for name in SCALES), QUARANTINE, COUNTS, NOTES])
 
 
 def rights_notes(release: Release) -> str:
@@ -128,5 +120,5 @@ def describe(folder: Path, release: Release, scales: Mapping[str, Sequence[Manif
         "conventions": CONVENTIONS,
         "columns": {name: {"kind": kind, "meaning": MEANINGS[name]} for name, kind in KINDS.items()},
         "flags": FLAGS,
-        "files": {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_file(folder / name)} for name in names()},
+        "files": {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_file(folder / name)} for name in described_names()},
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from eventvox.release import DATA, ListedMember, ListedShard, Video, checksum_lines, read_shard_list, read_videos, utf8
-from eventvox.stage import KEY, SCALES, SPLITS, checksums_of, description_of, manifest_of, shards_of
+from eventvox.stage import KEY, SCALES, SPLITS, checksums_of, described_names, description_of, manifest_of, shards_of
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError, Problem, plain
 from shardwork.jsonio import Json, read_json
@@ -40,6 +40,10 @@ class _Look:
     def __init__(self, folder: Path, fast: bool) -> None:
         self._folder, self._fast = folder, fast
         self._found: list[Problem] = []
+        self._homes: dict[str, str] = {}
+        self._twins: dict[tuple[str, ...], list[str]] = {}
+        self._videos: dict[str, Video] = {}
+        self._owners: dict[str, str] = {}
 
     def problems(self) -> list[Problem]:
         scales = {scale: self._guard(read_videos, manifest_of(self._folder, scale)) for scale in MANIFESTS}
@@ -136,10 +140,7 @@ class _Look:
 
     def _look_at_metadata(self, large: Sequence[Video] | None) -> None:
         self._guard(read_json, self._folder / "metadata" / "scales.json")
-        description = self._guard(read_json, description_of(self._folder))
-        files = description.get("files") if isinstance(description, dict) else None
-        for name, row in sorted(files.items()) if isinstance(files, dict) else ():
-            self._look_at_described(name, row)
+        self._look_at_description(large)
         path = self._folder / "metadata" / "quarantine.csv"
         refused: list[Row] | None = self._guard(read_table, path, KEY)
         released = {video.id for video in large or ()}
@@ -147,10 +148,35 @@ class _Look:
             if row[KEY] in released:
                 self._add(self._name(path), f"{row[KEY]}, which is released", "ids that are not released")
 
+    def _look_at_description(self, large: Sequence[Video] | None) -> None:
+        """The description lists every descriptive file and counts what there is; nothing else lies beside them."""
+        path = description_of(self._folder)
+        read = self._guard(lambda file: [read_json(file)], path)
+        if read is None:
+            return
+        (description,) = read
+        files, counts = (description.get(key) if isinstance(description, dict) else None for key in ("files", "counts"))
+        if not isinstance(files, dict) or not isinstance(counts, dict):
+            self._add(self._name(path), "no files or no counts", "the description that write_event_manifest writes")
+            return
+        names = described_names()
+        for name in sorted(files.keys() ^ set(names)):
+            self._add(f"{self._name(path)}: {plain(name)}", "listed" if name in files else "not listed", "the files of a release alone, and all of them")
+        for name in names:
+            if name in files:
+                self._look_at_described(name, files[name])
+        if large is not None and counts.get("videos") != len(large):
+            self._add(self._name(path), f"counts.videos {counts.get('videos')!a}", f"{len(large)} as in manifests/large.jsonl")
+        known = {*names, *(self._name(found) for found in (path, checksums_of(self._folder), *(shards_of(self._folder, split) for split in SPLITS)))}
+        for folder in ("manifests", "scales", "metadata"):
+            for found in sorted((self._folder / folder).glob("*")):
+                if self._name(found) not in known:
+                    self._add(self._name(found), "an extra file", "only the files of a release")
+
     def _look_at_described(self, name: str, row: Json) -> None:
         """A file that the description lists is as it says."""
         path = self._folder / name
-        if not isinstance(row, dict) or path.is_absolute() != self._folder.is_absolute() or ".." in path.parts or not path.is_file():
+        if not isinstance(row, dict) or not path.is_file():
             return self._add(plain(name), "missing, or described in another layout", "a file as metadata/dataset_description.json describes it")
         for key, found in (("bytes", path.stat().st_size), ("sha256", sha256_file(path))):
             if row.get(key) != found:
@@ -187,19 +213,29 @@ class _Look:
     def _look_at_payload(self, listed: Mapping[str, list[ListedShard]], large: Sequence[Video] | None) -> None:
         """Every tar that is listed is there and as listed, and nothing else is."""
         expected = {shard.path: shard for shards in listed.values() for shard in shards}
+        self._index(expected.values(), large or ())
         data = self._folder / DATA
-        there = sorted(path for path in data.rglob("*") if not path.is_dir() and not path.name.startswith(RECORD_NAME)) if data.is_dir() else []
+        own = {data / split / name for split in SPLITS for name in (RECORD_NAME, f"{RECORD_NAME}.lock")}
+        there = sorted(path for path in data.rglob("*") if (path.is_symlink() or not path.is_dir()) and path not in own) if data.is_dir() else []
         names = {path.relative_to(self._folder).as_posix(): path for path in there}
         for name in sorted(expected.keys() - names.keys()):
             self._add(name, "missing", f"a tar of {expected[name].size_bytes} bytes")
         for name, path in names.items():
             split = path.relative_to(data).parts[0]
             if name in expected and path.is_file():
-                self._look_at_tar(path, expected[name], expected, large)
+                self._look_at_tar(path, expected[name])
             elif split in listed or split not in SPLITS:
                 self._add(self._name(path), "not in any list of shards", "only the tars that metadata/shards_<split>.json names")
             elif path.is_file() and large is not None:
                 self._look_at_unlisted(path, split, large)
+
+    def _index(self, shards: Iterable[ListedShard], large: Sequence[Video]) -> None:
+        """Note once where each member and each list of members belongs; a look at a tar then costs its own members alone."""
+        for shard in shards:
+            self._twins.setdefault(tuple(member.name for member in shard.members), []).append(shard.path)
+            self._homes.update((member.name, shard.path) for member in shard.members)
+        self._videos = {video.member: video for video in large}
+        self._owners = {video.file_xxh3: video.member for video in large}
 
     def _scan(self, path: Path) -> Scan:
         scan = scan_tar(path, payload=not self._fast)
@@ -215,17 +251,17 @@ class _Look:
             digest = member.xxh3 or (video.file_xxh3 if video else "")
             self._look_at_row(where, split, ListedMember(member.name, member.size_bytes, digest), video)
 
-    def _look_at_tar(self, path: Path, shard: ListedShard, expected: Mapping[str, ListedShard], large: Sequence[Video] | None) -> None:
+    def _look_at_tar(self, path: Path, shard: ListedShard) -> None:
         before = len(self._found)
         scan = self._scan(path)
         name = self._name(path)
         if scan.complete:
-            names = [member.name for member in scan.members]
-            twin = next((other.path for other in expected.values() if other is not shard and names == [member.name for member in other.members]), None)
+            names = tuple(member.name for member in scan.members)
+            twin = next((other for other in self._twins.get(names, ()) if other != shard.path), None)
             if names and twin is not None:
                 self._add(name, f"the members of {twin}", "its own: were two names exchanged?")
                 return
-            self._look_at_members(name, scan.members, shard.members, expected, {video.member: video for video in large or ()})
+            self._look_at_members(name, scan.members, shard.members)
         if len(self._found) > before:
             return
         if scan.size_bytes != shard.size_bytes:
@@ -233,34 +269,30 @@ class _Look:
         elif scan.sha256 is not None and scan.sha256 != shard.sha256:
             self._add(name, f"sha256 {scan.sha256}", f"{shard.sha256} as listed")
 
-    def _look_at_members(
-        self, name: str, found: Sequence[Scanned], listed: Sequence[ListedMember], shards: Mapping[str, ListedShard], videos: Mapping[str, Video]
-    ) -> None:
+    def _look_at_members(self, name: str, found: Sequence[Scanned], listed: Sequence[ListedMember]) -> None:
         wanted, seen = {member.name: member for member in listed}, Counter(member.name for member in found)
-        homes = {member.name: shard.path for shard in shards.values() for member in shard.members}
-        owners = {video.file_xxh3: video.member for video in videos.values()}
         for member, count in seen.items():
             where = f"{name}: {plain(member)}"
             if count > 1:
                 self._add(where, f"stands {count} times", "once")
-            if member in homes and member not in wanted:
-                self._add(where, "a member of this tar", f"in {homes[member]}")
+            if member in self._homes and member not in wanted:
+                self._add(where, "a member of this tar", f"in {self._homes[member]}")
             elif member not in wanted:
-                self._add(where, "a member of this tar" if member in videos else "in no manifest", "only members that are listed")
+                self._add(where, "a member of this tar" if member in self._videos else "in no manifest", "only members that are listed")
         for scanned in found:
             if (row := wanted.get(scanned.name)) is not None:
-                self._look_at_bytes(f"{name}: {plain(scanned.name)}", scanned, row, owners)
+                self._look_at_bytes(f"{name}: {plain(scanned.name)}", scanned, row)
         for member in wanted:
             if member not in seen:
                 self._add(f"{name}: {plain(member)}", "missing", "a member of this tar")
         if seen == Counter(wanted.keys()) and [member.name for member in found] != list(wanted):
             self._add(name, "its members in another order", "sorted by id")
 
-    def _look_at_bytes(self, where: str, member: Scanned, row: ListedMember, owners: Mapping[str, str]) -> None:
+    def _look_at_bytes(self, where: str, member: Scanned, row: ListedMember) -> None:
         if member.size_bytes != row.size_bytes:
             self._add(where, f"{member.size_bytes} bytes", f"{row.size_bytes}")
         elif member.xxh3 is not None and member.xxh3 != row.xxh3:
-            owner = owners.get(member.xxh3)
+            owner = self._owners.get(member.xxh3)
             self._add(where, f"xxh3 {member.xxh3}" + (f", the payload of {owner}" if owner else ""), row.xxh3)
 
     def _look_at_checksums(self, shards: Sequence[ListedShard]) -> None:

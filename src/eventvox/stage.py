@@ -69,6 +69,15 @@ def checksums_of(release: Path) -> Path:
     return release / "metadata" / "shard_checksums.sha256"
 
 
+QUARANTINE, COUNTS, NOTES = "metadata/quarantine.csv", "metadata/scales.json", "metadata/LICENSE_NOTES.md"
+
+
+def described_names() -> list[str]:
+    """Return the files that a release's description lists, relative to the release's folder, sorted."""
+    manifests = [f"manifests/{name}.{suffix}" for name in ("large", *SCALES) for suffix in ("csv", "jsonl")]
+    return sorted([*manifests, *(f"scales/{name}_ids.txt" for name in SCALES), QUARANTINE, COUNTS, NOTES])
+
+
 def release_marks(place: Place) -> list[Path]:
     """Return the marks there are of a release: one, or none while it is not described."""
     return sorted((place.stage / ".release").glob("*"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import shlex
 import signal
 import sys
@@ -39,6 +40,9 @@ def run(main: Callable[[argparse.Namespace], int], arguments: argparse.ArgumentP
 
     A SIGTERM (a job that is cancelled or out of time) ends through the same door, so that temporary files are cleared.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal's encoding lacks must not end the program
     try:
         args = arguments.parse_args(argv)
     except DataError as error:  # raised by the reader of a flag's value

@@ -90,6 +90,13 @@ def write_bytes(final: Path, data: bytes) -> None:
         temp.write_bytes(data)
 
 
+def retract(path: Path) -> None:
+    """Remove a file that says something is done, for good: after a power cut too."""
+    if path.exists():
+        path.unlink()
+        fsync_path(path.parent)
+
+
 def fsync_tree(folder: Path) -> None:
     """Flush every file and folder below `folder`, and the folder itself."""
     for base, _, names in os.walk(folder, topdown=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from shardwork.tarball import Member, Written, write_tar
 from shardwork.work import guarded
 
 RECORD_NAME = ".plan.json"
+SAVE_SECONDS = 5.0
 SUFFIX = ".tar"
 
 
@@ -116,7 +118,10 @@ def pack_shards(plan: Plan, folder: Path, members: Callable[[Unit], Iterable[Mem
             declared.unlink()
             fsync_path(declared.parent)
         record.begin()
-        _work(_Packer(folder, members, options.full), record, options.workers)
+        try:
+            _work(_Packer(folder, members, options.full), record, options.workers)
+        finally:
+            record.save()
         packed = {shard.name: _written(record.done[shard.name]) for shard in plan.shards}
         for name, written in packed.items():
             _look_again(folder / name, written)
@@ -135,6 +140,11 @@ class Record:
     folder: Path
     done: dict[str, Json] = field(default_factory=dict)
     stale: list[Path] = field(default_factory=list)
+    _saved: float = 0.0
+    _plan_json: dict[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._plan_json = self.plan.as_json()
 
     @property
     def path(self) -> Path:
@@ -147,9 +157,9 @@ class Record:
         names = {shard.name for shard in self.plan.shards}
         self.stale = [path for path in sorted(self.folder.iterdir()) if self.plan.owns(path.name) and path.name not in names]
         if before is not None:
-            if before["plan"] != self.plan.as_json() and not replan:
+            if before["plan"] != self._plan_json and not replan:
                 raise self._other(_words(before["plan"]))
-            if before["plan"]["version"] == self.plan.as_json()["version"]:
+            if before["plan"]["version"] == self._plan_json["version"]:
                 fits = {shard.name: shard.digest() for shard in self.plan.shards}
                 self.done = {name: entry for name, entry in before["done"].items() if entry["units"] == fits.get(name)}
         if self.stale and not replan:
@@ -168,7 +178,7 @@ class Record:
 
     def _other(self, found: str) -> DataError:
         hint = "give --replan to make the shards that differ again and remove those that are too many, or pack into another folder"
-        return DataError("other_plan", self.folder, found, _words(self.plan.as_json()), hint)
+        return DataError("other_plan", self.folder, found, _words(self._plan_json), hint)
 
     def begin(self) -> None:
         """Make the folder this plan's: note the plan, then remove shards of another one and what a kill left; name the rest."""
@@ -185,11 +195,13 @@ class Record:
         """Note a finished shard."""
         if self.done.get(name) != entry:
             self.done[name] = entry
-            self.save()
+            if time.monotonic() - self._saved > SAVE_SECONDS:  # the whole record each time: a kill costs the shards of some seconds
+                self.save()
 
     def save(self) -> None:
         """Write the record, atomically."""
-        write_json(self.path, seal({"plan": self.plan.as_json(), "done": self.done}))
+        write_json(self.path, seal({"plan": self._plan_json, "done": self.done}))
+        self._saved = time.monotonic()
 
 
 def _words(plan: Mapping[str, Json]) -> str:

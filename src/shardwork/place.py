@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from shardwork.errors import DataError, Fault
 from shardwork.files import make_folder, remove_path, temp_owner
 from shardwork.jsonio import read_jsonl
 from shardwork.step import Fields
+
+NUMBER = re.compile(r"\.[0-9]+$")
+"""What an older file of one name in quarantine/ ends in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,12 @@ def read_manifest(path: Path) -> list[Fields]:
 def the_manifest(place: Place, step: str, shard: str) -> list[Fields]:
     """Return the rows of the one manifest of a step and shard. Raises Fault (fault_stale)."""
     found = place.manifests(step, shard)
-    return read_manifest(found[0] if len(found) == 1 else place.manifest(step, shard, "none" if not found else "more than one"))
+    if len(found) == 1:
+        return read_manifest(found[0])
+    for path in found:
+        path.unlink()
+    where = place.manifest(step, shard, "*")
+    raise Fault("fault_stale", where, f"{len(found)} files", "one shard manifest", "run the workflow again: it is made anew")
 
 
 def move(path: Path, target: Path) -> None:
@@ -114,7 +123,7 @@ def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool
     steps : names of the stage's steps.   live : names of the shards that hold items.   prune : delete what was set aside for ids that no row names.
     """
     rows = [row for step in steps for shard in live for row in the_manifest(place, step, shard)]
-    named = {place.stage / name for row in rows for name in row.get("files", ())}
+    named = {Path(os.path.normpath(place.stage / name)) for row in rows for name in row.get("files", ())}
     ids = {row["id"] for row in rows}
     stale = []
     for folder in place.folders:
@@ -124,9 +133,8 @@ def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool
                 stale.append(entry)
                 set_aside(entry, place)
     if prune:
-        for path in [path for folder in place.folders for path in place.aside(folder).glob("*") if place.id_of(path.name) not in {None, *ids}]:
-            if path.is_file():
-                path.unlink()
+        for path in [path for folder in place.folders for path in place.aside(folder).glob("*") if place.id_of(NUMBER.sub("", path.name)) not in {None, *ids}]:
+            remove_path(path)
     for path in [*place.stage.glob("shards/*/*"), *place.stage.glob(".journal/*/*")]:
         if path.name.partition(".")[0] not in live and not path.is_dir():
             path.unlink(missing_ok=True)

@@ -171,7 +171,8 @@ class _Run:
 
     def finish(self, entry: Entry, how: str) -> Fields:
         """Journal a finished item and return its row."""
-        self.journal.add(entry)
+        if self.journal.entries.get(entry.id) != entry:
+            self.journal.add(entry)
         self.counts[how] += 1
         return self.row(entry)
 

@@ -84,6 +84,8 @@ class Work:
         item, entry = task.item, task.entry
         asides = tuple(self.place.aside(path) for path in item.outputs)
         at = next((paths for paths in (item.outputs, asides) if paths and all(path.exists() for path in paths)), None)
+        if at is asides and any(path.exists() for path in item.outputs):
+            return None
         if at is None:
             return None
         if entry is not None and entry.fingerprint == item.fingerprint:
@@ -92,11 +94,12 @@ class Work:
             fields = self.step.adopt(replace(item, outputs=at)) if self.step.adopt else None
         if fields is None:
             return None
-        how = "kept" if entry is not None and entry.unchanged(item.outputs, self.stage) else "adopted"
+        if entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.stage):
+            return Done(entry, "kept")
         for path, final in zip(at, item.outputs, strict=True) if at is asides else ():
             make_folder(final.parent)
             move(path, final)
-        return Done(self._entry(item, fields), how)
+        return Done(self._entry(item, fields), "adopted")
 
     def _clear(self, item: Item, expected: bool) -> list[str]:
         """Set aside what stands in the item's places and is not ours, and return what to say of it.   expected : the journal knows the item."""
@@ -111,7 +114,7 @@ class Work:
 
     def _entry(self, item: Item, fields: Fields) -> Entry:
         """Return the item's journal entry. Raises Fault (fault_bug) for a step that did not publish, or said what no row can hold."""
-        files, watched = (self._look(item, paths) for paths in (item.outputs, item.watched))
+        files, watched = self._look(item, item.outputs, digest=True), self._look(item, item.watched, digest=False)
         if taken := ROW_KEYS & fields.keys():
             raise self._bug(item, f"fields {sorted(taken)} are taken")
         try:
@@ -120,10 +123,10 @@ class Work:
             raise self._bug(item, error.found) from error
         return Entry(item.id, item.fingerprint, files, watched, fields)
 
-    def _look(self, item: Item, paths: tuple[Path, ...]) -> dict[str, Seen]:
+    def _look(self, item: Item, paths: tuple[Path, ...], digest: bool) -> dict[str, Seen]:
         seen = {}
         for path in paths:
-            if (found := look(path, True)) is None:
+            if (found := look(path, digest)) is None:
                 raise self._bug(item, f"{path.name} is not there")
             seen[name_of(path, self.stage)] = found
         return seen

@@ -9,7 +9,7 @@ import numpy as np
 
 from eventvox.hdf5 import create_events, read_values_digest
 from eventvox.settings import VoxelSettings
-from eventvox.stage import description_of
+from eventvox.stage import NOTES, described_names, description_of
 from eventvox.voxels import Voxel
 from shardwork.digests import sha256_file, xxh3_file
 from shardwork.files import write_bytes
@@ -46,9 +46,9 @@ def write_manifests(release: Path, stage: Path, splits: dict[str, str], medium: 
             write_bytes(release / "scales" / f"{scale}_ids.txt", "".join(f"{row['video_id']}\n" for row in chosen).encode())
     write_table(release / "metadata" / "quarantine.csv", ("video_id", "reason"), [{"video_id": "page", "reason": "not_a_video"}])
     write_json(release / "metadata" / "scales.json", {"medium": len(medium), "small": len(small)})
-    names = sorted(path for room in ("manifests", "scales") for path in (release / room).iterdir())
-    files = {path.relative_to(release).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_file(path)} for path in names}
-    write_json(description_of(release), {"files": files})
+    write_bytes(release / NOTES, b"# Rights\n")
+    files = {name: {"bytes": (release / name).stat().st_size, "sha256": sha256_file(release / name)} for name in described_names()}
+    write_json(description_of(release), {"counts": {"videos": len(splits)}, "files": files})
 
 
 def age(folder: Path, seconds: int) -> None:

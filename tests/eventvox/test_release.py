@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from eventvox.__main__ import main
 from eventvox.release import checksum_lines, pack_split, read_shard_list, read_videos, write_checksums
 from eventvox.release_check import verify_release
-from eventvox.stage import SPLITS, checksums_of, shards_of
+from eventvox.stage import SPLITS, checksums_of, description_of, shards_of
 from shardwork.errors import DataError
 from shardwork.pack import PackOptions
 from shardwork.tarball import Member, write_tar
@@ -127,9 +127,15 @@ def member_end(tar: Path) -> int:
         return opened.getmembers()[1].offset
 
 
-def drop_described(release: Path) -> None:
-    """Take the digests of the manifests out of the description, so that only what they say is compared."""
-    (release / "metadata" / "dataset_description.json").write_text("{}\n")
+def redescribe(release: Path) -> None:
+    """Let the description agree with the manifests as they are now, so that only what they say is compared."""
+    path = description_of(release)
+    if path.is_file():
+        description = json.loads(path.read_text())
+        for name in [name for name in description["files"] if (release / name).is_file()]:
+            data = (release / name).read_bytes()
+            description["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        path.write_text(json.dumps(description))
 
 
 def test_whole_release_is_valid(good: Path) -> None:
@@ -291,8 +297,8 @@ def add_to_scale(release: Path, scale: str, video_id: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_fault_is_named(release: Path, name: str) -> None:
     plant, part, seen_fast = FAULTS[name]
-    drop_described(release)
     plant(release)
+    redescribe(release)
     found = lines(release)
     assert any(part in line for line in found), found
     assert all("\n" not in line and ", expected " in line for line in found)
@@ -496,3 +502,21 @@ def test_command_line_is_2_where_it_cannot_look(release: Path, capsys, monkeypat
     monkeypatch.setattr("eventvox.__main__.verify_release", refuse)
     assert main(["release", "verify", str(release)]) == 2
     assert capsys.readouterr().err.count("error: ") == 3
+
+
+@pytest.mark.parametrize("text", ["{}", "null", "[]", '{"files":{},"counts":{"videos":3}}', '{"counts":{"videos":3}}', "\ufeff{}"])
+def test_destroyed_description_is_named(release, text):
+    description_of(release).write_text(text)
+    assert any("dataset_description.json" in line for line in lines(release))
+
+
+@pytest.mark.parametrize("name", ["manifests/huge.jsonl", "scales/large_ids.txt", "metadata/shards_test.json", "data/train/.plan.json.bak"])
+def test_extra_file_is_named(release, name):
+    (release / name).write_text("{}")
+    assert any(name in line for line in lines(release))
+
+
+def test_linked_folder_of_tars_is_named(release, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (release / "data" / "train" / "more").symlink_to(tmp_path / "elsewhere")
+    assert any("data/train/more" in line for line in lines(release))

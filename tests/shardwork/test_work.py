@@ -320,10 +320,10 @@ def test_sweep_sets_aside_what_no_row_names_and_leaves_what_is_not_ours(tmp_path
 def test_sweep_with_prune_deletes_only_files_of_removed_ids(tmp_path: Path) -> None:
     place = make_stage(tmp_path)
     (tmp_path / "quarantine" / "out" / "folder.toy").mkdir(parents=True)
-    for name in ("a.toy", "mine.txt"):
-        (tmp_path / "quarantine" / "out" / name).write_text("kept")
+    for name in ("a.toy", "mine.txt", "b.toy.1"):
+        (tmp_path / "quarantine" / "out" / name).write_text("kept, but for the last")
     sweep(place, ["s"], ["0000-of-0001"], prune=True)
-    assert sorted(os.listdir(tmp_path / "quarantine" / "out")) == ["a.toy", "folder.toy", "mine.txt"]
+    assert sorted(os.listdir(tmp_path / "quarantine" / "out")) == ["a.toy", "mine.txt"]
 
 
 def test_what_was_set_aside_before_is_never_overwritten(tmp_path: Path) -> None:
