@@ -52,6 +52,7 @@ class _Look:
             if videos is not None:
                 self._look_at_table(manifest_of(self._folder, scale).with_suffix(".csv"), videos)
         self._look_at_scales(scales)
+        self._look_for_leaks(large or ())
         self._look_at_metadata(large)
         listed: dict[str, list[ListedShard]] = {}
         for split in SPLITS:
@@ -126,6 +127,14 @@ class _Look:
                     found, expected = getattr(video, attribute), getattr(known[video.id], attribute)
                     if found != expected:
                         self._add(f"{name}: {video.id}", f"{column} {found}", f"{expected} as in {above}")
+
+    def _look_for_leaks(self, large: Sequence[Video]) -> None:
+        """No video stands in both splits under two ids: a model would be tested on what it was trained on."""
+        first: dict[str, Video] = {}
+        for video in large:
+            other = first.setdefault(video.values_xxh3, video)
+            if other.split != video.split:
+                self._add(f"manifests/large.jsonl: {video.id}", f"in {video.split}, with the voxels of {other.id} in {other.split}", "each video in one split")
 
     def _look_at_ids(self, path: Path, scale: str, videos: Sequence[Video]) -> None:
         data = self._guard(lambda file: utf8(file.read_bytes(), file), path)

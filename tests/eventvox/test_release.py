@@ -520,3 +520,15 @@ def test_linked_folder_of_tars_is_named(release, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (release / "data" / "train" / "more").symlink_to(tmp_path / "elsewhere")
     assert any("data/train/more" in line for line in lines(release))
+
+
+def test_one_video_in_both_splits_under_two_ids_is_named(tmp_path):
+    release, stage = tmp_path / "events_release", tmp_path / "events"
+    for split, video_id in (("train", "one"), ("train", "same"), ("validation", "again")):
+        write_event_file(stage / split / f"{video_id}.h5", seed=1)
+    write_manifests(release, stage, {"one": "train", "same": "train", "again": "validation"})
+    for split in SPLITS:
+        pack_split(release, stage, split, 2, PackOptions(workers=0))
+    write_checksums(release)
+    (line, *more) = lines(release)
+    assert "one: in train, with the voxels of again in validation" in line and len(more) == 1
