@@ -8,10 +8,10 @@ from eventvox.stage import KEY, STEPS, events_place, read_video_table
 from reelmill.report import as_text
 from shardwork import command
 from shardwork.errors import EXIT_FAULT, DataError, print_error
-from shardwork.files import write_bytes
+from shardwork.files import retract, write_bytes
 from shardwork.gate import LOOK_AGAIN, check_gate
 from shardwork.jsonio import read_json
-from shardwork.place import clear_temporary, sweep
+from shardwork.place import clear_temporary, retract_manifests, sweep
 from shardwork.shards import shard_of, split_rows
 
 arguments = command.parser(__doc__)
@@ -24,29 +24,23 @@ arguments.add_argument("--prune", type=command.truth, default=False, help="delet
 arguments.add_argument("--passed", type=Path, required=True, help="written when the branch passes")
 
 
-def look_again(place, ids, work_shards) -> None:
-    """Take away the manifests of shards whose refused items may be well by the next run."""
-    for shard in {shard_of(item_id, work_shards) for item_id in ids}:
-        for path in place.manifests(STEPS[0], shard):
-            path.unlink()
-
-
 def main(args) -> int:
     place = events_place(args.stage)
-    branch = read_json(args.report)["branch"]
+    summary = read_json(args.report)
+    branch = summary["branch"]
     clear_temporary(args.report.parent, lambda name: name.startswith(f"{branch}."))
     for old in args.passed.parent.glob(f"{branch}.*passed"):
-        old.unlink()
+        retract(old)
     live = split_rows(read_video_table(args.table), KEY, args.work_shards)
     for path in sweep(place, STEPS, live, args.prune):
         print(f"{path.name}: no row of the table names it: set aside in {args.stage}/quarantine", file=sys.stderr)
-    summary = read_json(args.report)
     print(as_text(summary), end="", file=sys.stderr)
     try:
-        check_gate(summary["branch"], summary, args.max_quarantined)
+        check_gate(branch, summary, args.max_quarantined)
     except DataError as error:
         print_error(error)
-        look_again(place, [row["id"] for row in summary["refused"] if row["code"] in LOOK_AGAIN], args.work_shards)
+        for shard in {shard_of(row["id"], args.work_shards) for row in summary["refused"] if row["code"] in LOOK_AGAIN}:
+            retract_manifests(place, STEPS[0], shard)
         return EXIT_FAULT
     write_bytes(args.passed, as_text(summary).encode())
     return 0

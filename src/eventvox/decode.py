@@ -6,7 +6,6 @@ PyAV decodes, because it sees size changes, AV1 and errors that OpenCV hides.
 from __future__ import annotations
 
 import errno
-import io
 import math
 import os
 import stat
@@ -24,6 +23,7 @@ from eventvox.codes import VideoRefused
 from eventvox.gaps import FrameTally, Gap, Promise, verdict, whole_prefix
 from eventvox.gray import QUARTER_TURNS, GrayConverter, import_av, import_cv2
 from eventvox.settings import VoxelSettings
+from eventvox.watched import WatchedFile
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -84,41 +84,6 @@ def check_source(path: Path) -> None:
         raise VideoRefused("empty_file", path.name, "0 bytes", "a video")
     with open(path, "rb") as file:
         file.read(1)
-
-
-class WatchedFile(io.FileIO):
-    """The video's file as FFmpeg reads it. FFmpeg takes a read that fails for the end of the file, or for damage: here the error is kept.
-
-    error : the first OSError, or None.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.error: OSError | None = None
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes, or note why not."""
-        try:
-            return super().read(-1 if size is None else size) or b""
-        except OSError as error:
-            self.error = self.error or error
-            raise
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move, or note why not."""
-        try:
-            return super().seek(offset, whence)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # a place that a damaged file names, not the machine's fault
-                self.error = self.error or error
-            raise
-
-    def raise_error(self, ffmpeg: Exception | None = None) -> None:
-        """Raise the fault of the machine that stands behind what FFmpeg says, if there is one."""
-        if self.error is not None:
-            raise self.error
-        if isinstance(ffmpeg, MemoryError):
-            raise ffmpeg
 
 
 def _open_container(path: Path, file: WatchedFile) -> InputContainer:

@@ -15,7 +15,7 @@ from shardwork.errors import DataError
 from shardwork.files import write_bytes
 from shardwork.ids import is_id
 from shardwork.jsonio import Json, loads, write_json
-from shardwork.pack import PackOptions, Plan, Unit, cut_plan, pack_shards
+from shardwork.pack import PackOptions, Plan, Unit, cut_plan, pack_shards, tar_name
 from shardwork.tarball import Member, Written
 
 SUFFIX = ".h5"
@@ -171,7 +171,7 @@ def read_shard_list(path: Path, split: str) -> tuple[int, list[ListedShard]]:
     per_shard = found["members_per_shard"]
     if not (_is_size(per_shard) and per_shard):
         raise bad_release(path, f"members_per_shard {per_shard!a}", "1 or more")
-    return per_shard, [_listed(row, f"{path}: shard {index}", f"{DATA}/{split}/{split}-{index:06d}.tar") for index, row in enumerate(found["shards"])]
+    return per_shard, [_listed(row, f"{path}: shard {index}", f"{DATA}/{split}/{tar_name(split, index)}") for index, row in enumerate(found["shards"])]
 
 
 def _listed(row: Json, where: str, expected_path: str) -> ListedShard:

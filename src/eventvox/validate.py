@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from eventvox.codes import HINTS
 from eventvox.hdf5 import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
 from eventvox.timing import rational_fps
+from eventvox.watched import WatchedFile
 from shardwork.errors import DataError, Problem
 
 NUM_BINS = 5
@@ -113,37 +113,18 @@ def _in_child(name: str, path: Path, frames_per_bin: int, timeout_seconds: float
     return told
 
 
-class _WatchedFile(io.FileIO):
-    """The file as HDF5 reads it, which says of a read that fails only that something is wrong: here the error is kept. Takes no lock either,
-    since HDF5's fails on network file systems.
-
-    error : the first OSError, or None.
-    """
-
-    error: OSError | None = None
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer, or note why not."""
-        try:
-            return super().readinto(buffer) or 0
-        except OSError as error:
-            self.error = self.error or error
-            raise
-
-
 def _problems_json(path: Path, frames_per_bin: int) -> list[dict[str, str]]:
     return [asdict(problem) for problem in _problems(path, frames_per_bin)]
 
 
 def _problems(path: Path, frames_per_bin: int) -> list[Problem]:
-    with _WatchedFile(path) as watched:
+    with WatchedFile(path) as watched:
         try:
             with h5py.File(watched, "r") as file:
                 problems = _Look(file, frames_per_bin).problems()
         except HDF5_ERRORS as error:
             problems = [Problem("file", f"cannot be opened ({_short(error)})", "a whole HDF5 file")]
-    if watched.error is not None:
-        raise watched.error
+    watched.raise_error()
     return problems
 
 

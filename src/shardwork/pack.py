@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shardwork.digests import digest_value, seal, sha256_file, unseal
 from shardwork.errors import DataError, Fault, plain
-from shardwork.files import fsync_path, make_folder
+from shardwork.files import make_folder, retract
 from shardwork.jsonio import Json, read_json, write_json
 from shardwork.locks import held_lock
 from shardwork.place import clear_temporary
@@ -114,9 +114,7 @@ def pack_shards(plan: Plan, folder: Path, members: Callable[[Unit], Iterable[Mem
     if options.workers < 0:
         raise DataError("bad_argument", "workers", str(options.workers), "0 or more", "correct it")
     with open_record(plan, folder, options.replan) as record:
-        if declared.exists():
-            declared.unlink()
-            fsync_path(declared.parent)
+        retract(declared)
         record.begin()
         try:
             _work(_Packer(folder, members, options.full), record, options.workers)

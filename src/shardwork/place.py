@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardwork.errors import DataError, Fault
-from shardwork.files import make_folder, remove_path, temp_owner
+from shardwork.files import make_folder, remove_path, retract, temp_owner
 from shardwork.jsonio import read_jsonl
 from shardwork.step import Fields
 
@@ -75,13 +75,18 @@ def read_manifest(path: Path) -> list[Fields]:
     raise Fault("fault_stale", path, found, "a whole shard manifest", "run the workflow again: it is made anew")
 
 
+def retract_manifests(place: Place, step: str, shard: str) -> None:
+    """Take away what says that a step is done with a shard: the same command then looks at it again."""
+    for path in place.manifests(step, shard):
+        retract(path)
+
+
 def the_manifest(place: Place, step: str, shard: str) -> list[Fields]:
     """Return the rows of the one manifest of a step and shard. Raises Fault (fault_stale)."""
     found = place.manifests(step, shard)
     if len(found) == 1:
         return read_manifest(found[0])
-    for path in found:
-        path.unlink()
+    retract_manifests(place, step, shard)
     where = place.manifest(step, shard, "*")
     raise Fault("fault_stale", where, f"{len(found)} files", "one shard manifest", "run the workflow again: it is made anew")
 

@@ -13,7 +13,7 @@ from shardwork.errors import DataError, Fault, fault_from
 from shardwork.ids import check_id
 from shardwork.journal import Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
-from shardwork.place import Place, clear_temporary, set_aside, the_manifest
+from shardwork.place import Place, clear_temporary, retract_manifests, set_aside, the_manifest
 from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
@@ -52,8 +52,7 @@ def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, optio
         run = _Run(step, shard, place, options, journal)
         run.tidy(items)
         rows = run.work(items)
-        for old in place.manifests(step.name, shard):
-            old.unlink()
+        retract_manifests(place, step.name, shard)
         write_manifest(place.manifest(step.name, shard, options.key), rows, [item.id for item in items])
     run.say(run.summary(rows))
     return rows
@@ -71,8 +70,7 @@ def run_guard(step: Step, shard: str, items_of: Callable[[list[Fields]], Sequenc
         return run_shard(step, shard, items, place, options)
     except Fault as fault:
         if fault.code == "fault_stale":
-            for path in place.manifests(earlier, shard):
-                path.unlink()
+            retract_manifests(place, earlier, shard)
         raise
 
 
