@@ -1,4 +1,4 @@
-"""From gray frames to event slices: a table of intensities, a reference per pixel, and whole thresholds crossed, in exact integers."""
+"""What the thresholds are measured with: a table of intensities in exact integers. The loops over pixels are in `kernel`."""
 
 from __future__ import annotations
 
@@ -47,44 +47,3 @@ def intensity_table(settings: VoxelSettings) -> NDArray[np.int32]:
 def negative_step(settings: VoxelSettings) -> int:
     """Return threshold_neg in the table's units: round(65536 threshold_neg / threshold_pos)."""
     return int((Decimal(repr(settings.threshold_neg)) / Decimal(repr(settings.threshold_pos)) * STEP).to_integral_value())
-
-
-class ContrastSlicer:
-    """The reference of every pixel, and what each next frame crosses.
-
-    One instance per video; feed it the frames in order. Source: events spec D3.
-    """
-
-    __slots__ = ("_carried", "_negative", "_reference", "_table")
-
-    def __init__(self, first_frame: NDArray[np.uint8], settings: VoxelSettings) -> None:
-        """Start at frame 0.   first_frame : (H, W) uint8, gray."""
-        self._table = intensity_table(settings)
-        self._negative = negative_step(settings)
-        self._carried = settings.reference == "carried"
-        self._reference = self._table[first_frame]
-
-    def slice_events(self, frame: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Return the signed number of thresholds that each pixel crossed since its reference; a fresh array.
-
-        frame : (H, W) uint8, gray.   Returns (H, W) int32, + for brighter, truncated toward 0.
-        With `carried` the reference moves by whole thresholds only, so the rest counts for the next frame; with `adjacent` it becomes this frame.
-        """
-        level = self._table[frame]
-        change = level - self._reference
-        if self._negative == STEP:
-            # An arithmetic shift rounds down; adding 65535 to negative values first makes it truncate.
-            crossed = ((change >> 31) & (STEP - 1)) + change
-            crossed >>= STEP_BITS
-            moved = crossed << STEP_BITS
-        else:
-            rises = np.maximum(change, 0) >> STEP_BITS
-            falls = np.minimum(change, 0)
-            falls = -falls // self._negative
-            crossed = rises - falls
-            moved = (rises << STEP_BITS) - falls * self._negative
-        if self._carried:
-            self._reference += moved
-        else:
-            self._reference = level
-        return crossed

@@ -1,13 +1,17 @@
 """The event file: a streaming writer, and a digest of its values for readers and for the look after writing.
 
-The digest is xxh3 (128 bits) over the three little-endian int64 numbers 5, H, W and then every voxel in order as little-endian int16 bytes in
-C order. T needs no place of its own: it follows from the number of bytes. It does not depend on the codec, so it stays when deflate's bytes change.
+The chunks are compressed here, by several threads if asked, and written as they are: HDF5's own filters would work on one of them at a time.
+The digest is xxh3 (128 bits) over the three little-endian int64 numbers 5, H, W and then all chunks in order, each as `layout` says: before compression,
+filled up with 0. T needs no place of its own: it follows from the number of bytes. It does not depend on the codec, so it stays when deflate's bytes change.
 """
 
 from __future__ import annotations
 
 import io
+import os
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,34 +20,24 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from eventvox.codecs import compressor, decompressor
+from eventvox.kernel import split_planes
+from eventvox.layout import COUNTS, EVENTS, GZIP_LEVEL, SIDE_CHUNK, STARTS, event_chunks, planes_shape
 from eventvox.settings import VoxelSettings, parse_codec
 from eventvox.voxels import Voxel
 from shardwork.digests import new_xxh3
 
-EVENTS, STARTS, COUNTS = "events", "voxel_event_start", "voxel_event_count"
-DATASETS = (EVENTS, STARTS, COUNTS)
-ATTRIBUTES = ("fps", "height", "width", "num_bins", "interpolate_bins")
-SIDE_CHUNK = 1024
-TILE_PX = 256
-HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
-"""What h5py raises for a file that is not what it says; it has no narrower type."""
-
-
-def event_chunks(num_bins: int, height: int, width: int) -> tuple[int, int, int, int]:
-    """Return the chunk shape of `events`. Source: EventActivityNet format, "HDF5 Schema"."""
-    return 1, num_bins, min(height, TILE_PX), min(width, TILE_PX)
-
 
 class ValuesDigest:
-    """The digest of a file's voxels, fed one voxel at a time."""
+    """The digest of a file's voxels, fed in order."""
 
     def __init__(self, num_bins: int, height: int, width: int) -> None:
         self._hasher = new_xxh3()
         self._hasher.update(np.array([num_bins, height, width], "<i8").tobytes())
 
-    def add(self, events: NDArray[np.int16]) -> None:
-        """Add one voxel.   events : (5, H, W) int16."""
-        self._hasher.update(np.ascontiguousarray(events, "<i2").reshape(-1).view(np.uint8))
+    def add(self, chunks: NDArray[np.uint8] | bytes) -> None:
+        """Add chunks as `layout` says, one or many, contiguous."""
+        self._hasher.update(chunks)
 
     def hexdigest(self) -> str:
         """Return the digest so far, as hex."""
@@ -51,34 +45,42 @@ class ValuesDigest:
 
 
 class EventWriter:
-    """An event file that grows by one voxel at a time. Two writes of the same values give the same bytes.
+    """An event file that grows by one voxel at a time. Two writes of the same values give the same bytes, whatever the number of threads.
 
+    planes : (chunks, 2, 5, chunk height, chunk width) uint8, room for the next voxel as `layout` says; what lies beyond the picture stays 0.
     clipped : int, saturated values so far.   slices : int, slices so far.   voxels : int, T so far.
     """
 
-    def __init__(self, file: Any, keeper: _FaultKeeper, height: int, width: int, fps: float, settings: VoxelSettings) -> None:
+    def __init__(self, file: Any, keeper: _FaultKeeper, height: int, width: int, fps: float, settings: VoxelSettings, pool: ThreadPoolExecutor | None) -> None:
         """Lay out the datasets and attributes in an open, empty file."""
-        self._file, self._keeper = file, keeper
-        self.voxels = self.slices = self.clipped = 0
+        self._file, self._keeper, self._pool = file, keeper, pool
+        self.voxels = self.slices = self.clipped = self._sent = 0
         self._digest = ValuesDigest(settings.num_bins, height, width)
+        self._compress = compressor(parse_codec(settings.codec))
         shape = (settings.num_bins, height, width)
+        chunks = event_chunks(*shape)
         # A fixed shape would refuse a chunk longer than the video, e.g. (1024,) for 7 voxels.
         self._events = file.create_dataset(
             EVENTS,
             shape=(0, *shape),
             maxshape=(None, *shape),
             dtype="<i2",
-            chunks=event_chunks(*shape),
+            chunks=chunks,
             compression="gzip",
-            compression_opts=parse_codec(settings.codec).level,
+            compression_opts=GZIP_LEVEL,
             shuffle=True,
             track_times=False,
         )
+        self._corners = [(y, x) for y in range(0, height, chunks[2]) for x in range(0, width, chunks[3])]
+        # With threads a voxel is filled while they compress the one before it.
+        self._rooms = [np.zeros(planes_shape(*shape), np.uint8) for _ in range(2 if pool else 1)]
+        self._waiting: deque[list[Future[bytes]]] = deque()
+        self.planes = self._rooms[0]
         self._starts, self._counts = (
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(SIDE_CHUNK,), compression="lzf", shuffle=True, track_times=False)
             for name, dtype in ((STARTS, "<i8"), (COUNTS, "<i4"))
         )
-        self._waiting: list[tuple[int, int]] = []
+        self._rows: list[tuple[int, int]] = []
         for name, value in (
             ("fps", np.float64(fps)),
             ("height", np.int64(height)),
@@ -90,27 +92,56 @@ class EventWriter:
 
     def append(self, voxel: Voxel) -> None:
         """Write the next voxel. Raises OSError where the disk is at fault."""
-        self._events.resize(self.voxels + 1, axis=0)
-        self._events[self.voxels] = voxel.events
-        self._digest.add(voxel.events)
-        self._waiting.append((voxel.start, voxel.count))
-        if len(self._waiting) == SIDE_CHUNK:
-            self.flush()
+        split_planes(voxel.events, self.planes)
+        self.commit(voxel.start, voxel.count, voxel.clipped)
+
+    def commit(self, start: int, count: int, clipped: int = 0) -> None:
+        """Write the voxel that `planes` holds; `planes` is then another array, of any content inside the picture. Raises OSError where the disk is at fault.
+
+        start : number of its first slice.   count : slices in it.   clipped : values that were saturated.
+        """
+        self._digest.add(self.planes.reshape(-1))
+        chunks = list(self.planes.reshape(len(self._corners), -1))
+        if self._pool is None:
+            self._write(self._compress(chunk) for chunk in chunks)
+        else:
+            self._waiting.append([self._pool.submit(self._compress, chunk) for chunk in chunks])
+            if len(self._waiting) == len(self._rooms):
+                self._write_waiting()
+        self._rows.append((start, count))
+        if len(self._rows) == SIDE_CHUNK:
+            self._write_rows()
         self.voxels += 1
-        self.slices += voxel.count
-        self.clipped += voxel.clipped
+        self.slices += count
+        self.clipped += clipped
+        self.planes = self._rooms[self.voxels % len(self._rooms)]
         if self._keeper.error is not None:
             raise self._keeper.error
 
-    def flush(self) -> None:
+    def _write(self, streams: Any) -> None:
+        """Write the compressed chunks of the next voxel, in their order."""
+        self._events.resize(self._sent + 1, axis=0)
+        for corner, stream in zip(self._corners, streams, strict=True):
+            self._events.id.write_direct_chunk((self._sent, 0, *corner), stream)
+        self._sent += 1
+
+    def _write_waiting(self) -> None:
+        self._write(future.result() for future in self._waiting.popleft())
+
+    def _write_rows(self) -> None:
         """Write the starts and counts that wait for a whole chunk."""
-        if not self._waiting:
-            return
-        first, end = self._starts.shape[0], self._starts.shape[0] + len(self._waiting)
+        first, end = self._starts.shape[0], self._starts.shape[0] + len(self._rows)
         for dataset, column in ((self._starts, 0), (self._counts, 1)):
             dataset.resize(end, axis=0)
-            dataset[first:end] = [row[column] for row in self._waiting]
-        self._waiting.clear()
+            dataset[first:end] = [row[column] for row in self._rows]
+        self._rows.clear()
+
+    def flush(self) -> None:
+        """Write all that still waits."""
+        while self._waiting:
+            self._write_waiting()
+        if self._rows:
+            self._write_rows()
 
     @property
     def file_bytes(self) -> int:
@@ -154,38 +185,47 @@ class _FaultKeeper(io.FileIO):
 
 
 @contextmanager
-def create_events(path: Path, height: int, width: int, fps: float, settings: VoxelSettings) -> Iterator[EventWriter]:
+def create_events(path: Path, height: int, width: int, fps: float, settings: VoxelSettings, threads: int = 1) -> Iterator[EventWriter]:
     """Yield the writer of a new event file at `path`; close the file afterwards.
 
-    height, width : pixels.   fps : source frame rate.   Raises OSError where the disk is at fault.
+    height, width : pixels.   fps : source frame rate.   threads : how many compress; 1: the one that calls.   Raises OSError where the disk is at fault.
     """
     keeper = _FaultKeeper(path)
+    pool = ThreadPoolExecutor(threads, "compress") if threads > 1 else None
     try:
         # Without a chunk cache each voxel is written at once: a full disk shows where it happens, and the size so far is true.
         with h5py.File(keeper, "w", libver="earliest", track_order=False, rdcc_nbytes=0) as file:
-            writer = EventWriter(file, keeper, height, width, fps, settings)
+            writer = EventWriter(file, keeper, height, width, fps, settings, pool)
             yield writer
             writer.flush()
     finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
         keeper.close()
     if keeper.error is not None:
         raise keeper.error
 
 
-def iter_voxels(events: Any) -> Iterator[NDArray[np.int16]]:
-    """Yield each voxel of an `events` dataset, (5, H, W) int16; the array is used again for the next one."""
-    buffer = np.empty(events.shape[1:], "<i2")
-    for t in range(events.shape[0]):
-        if buffer.size:
-            events.read_direct(buffer, np.s_[t])
-        yield buffer
-
-
 def read_values_digest(path: Path) -> str:
-    """Return the digest of the voxels in a file, as hex; reads every chunk of `events`. Raises OSError for a chunk that cannot be read."""
-    with h5py.File(path, "r") as file:
+    """Return the digest of the voxels in a file of ours, as hex, from the stored bytes of every chunk. Raises OSError for a chunk that cannot be read."""
+    inflate = decompressor()
+    with h5py.File(path, "r") as file, open(path, "rb", buffering=0) as raw:
         events = file[EVENTS]
-        digest = ValuesDigest(*events.shape[1:])
-        for voxel in iter_voxels(events):
-            digest.add(voxel)
+        voxels, *shape = events.shape
+        digest = ValuesDigest(*shape)
+        size = int(np.prod(planes_shape(*shape)[1:]))
+        stored: list[Any] = []
+        events.id.chunk_iter(stored.append)
+        expected = voxels * planes_shape(*shape)[0]
+        if len(stored) != expected or events.chunks != event_chunks(*shape):
+            raise OSError(f"{path.name}: {len(stored)} chunks of {events.chunks} on the disk, expected {expected} of {event_chunks(*shape)}")
+        for chunk in sorted(stored, key=lambda chunk: tuple(chunk.chunk_offset)):
+            data = os.pread(raw.fileno(), chunk.size, chunk.byte_offset)
+            try:
+                values = inflate(data, size)
+            except Exception as error:
+                raise OSError(f"{path.name}: chunk {tuple(chunk.chunk_offset)} cannot be inflated: {error}") from error
+            if len(values) != size:
+                raise OSError(f"{path.name}: chunk {tuple(chunk.chunk_offset)} holds {len(values)} bytes, expected {size}")
+            digest.add(values)
         return digest.hexdigest()

@@ -9,8 +9,10 @@ from typing import Any
 from eventvox.codes import HINTS
 from shardwork.errors import DataError
 
-CODEC_LEVELS = {"gzip": range(10)}
-"""Codec name -> the levels it takes."""
+CODEC_LEVELS = {"rle": range(0), "isal": range(4), "zlib-ng": range(1, 10), "libdeflate": range(1, 13), "zlib": range(10)}
+"""Codec name -> the levels it takes; none for `rle`."""
+CODECS_TEXT = ", ".join(f"{name}:{levels[0]} to {name}:{levels[-1]}" if levels else name for name, levels in CODEC_LEVELS.items())
+"""The codecs there are, for errors and documentation."""
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_EPS, HIGHEST_FRAMES_PER_BIN = 0.001, 10.0, 1e-9, 1000
 # With these bounds every difference of two table entries fits int32: ln(1 + 1e9) / 0.001 * 65536 < 2**31, and so does a bin of 1000 slices.
@@ -30,12 +32,12 @@ def bad_setting(name: str, found: object, expected: str) -> DataError:
 
 
 def parse_codec(text: str) -> Codec:
-    """Return the codec that `name:level` means. Raises DataError (bad_setting)."""
-    name, _, level = text.partition(":") if isinstance(text, str) else ("", "", "")
-    if level in map(str, CODEC_LEVELS.get(name, ())):
-        return Codec(name, int(level))
-    allowed = ", ".join(f"{known}:{levels[0]} to {known}:{levels[-1]}" for known, levels in CODEC_LEVELS.items())
-    raise bad_setting("codec", text, allowed)
+    """Return the codec that `name:level`, or a name without levels, means. Raises DataError (bad_setting)."""
+    name, colon, level = text.partition(":") if isinstance(text, str) else ("", "", "")
+    levels = CODEC_LEVELS.get(name)
+    if levels is not None and (level in map(str, levels) if levels else not colon):
+        return Codec(name, int(level or 0))
+    raise bad_setting("codec", text, CODECS_TEXT)
 
 
 def _meta(text: str, choices: tuple[Any, ...] | None = None) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class VoxelSettings:
     )
     rotation: str = field(default="display", metadata=_meta("display: turn frames as a player shows them; stored: leave them", ("display", "stored")))
     allow_empty: bool = field(default=False, metadata=_meta("write a file without voxels for a video of one frame instead of refusing it"))
-    codec: str = field(default="gzip:4", metadata=_meta("compression of the events, name:level; gzip:0 to gzip:9"))
+    codec: str = field(default="rle", metadata=_meta(f"compression of the events, all of them zlib streams: {CODECS_TEXT}"))
     max_file_gib: float = field(default=0.0, metadata=_meta("refuse a video whose event file grows beyond this many GiB; 0 means no limit"))
 
     def __post_init__(self) -> None:

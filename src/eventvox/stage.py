@@ -9,7 +9,7 @@ from shardwork.ids import is_id
 from shardwork.place import Place
 from shardwork.tables import Row, read_table, whole_number
 
-VOXELIZE_VERSION = 1
+VOXELIZE_VERSION = 2
 """Raised when a change of code or of a pinned decoder changes the bytes of a voxel file; CHANGELOG says so."""
 VALIDATE_VERSION = 2
 """Raised when validation finds more than before, so that finished files are looked at again."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventvox.codes import HINTS
-from eventvox.hdf5 import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
+from eventvox.layout import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
 from eventvox.timing import rational_fps
 from eventvox.watched import WatchedFile
 from shardwork.errors import DataError, Problem

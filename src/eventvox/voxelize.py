@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventvox.codes import VideoRefused
-from eventvox.contrast import ContrastSlicer
 from eventvox.decode import GrayVideo, open_video
 from eventvox.gaps import Gap
 from eventvox.gray import library_versions
-from eventvox.hdf5 import COUNTS, EventWriter, create_events, read_values_digest
+from eventvox.hdf5 import EventWriter, create_events, read_values_digest
+from eventvox.kernel import ContrastKernel
+from eventvox.layout import COUNTS
 from eventvox.settings import VoxelSettings
 from eventvox.stage import VOXELIZE_VERSION
 from eventvox.timing import rational_fps
@@ -83,10 +84,10 @@ class _Written:
     digest: str
 
 
-def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettings) -> VideoRecord:
+def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettings, threads: int = 1) -> VideoRecord:
     """Write the event file of a video, atomically, and return its record.
 
-    source : the video.   out : the HDF5 file, replaced if it is there.   video_id : by the rule of ids.
+    source : the video.   out : the HDF5 file, replaced if it is there.   video_id : by the rule of ids.   threads : how many compress, beside one that decodes.
     Raises VideoRefused (one of the reason codes), DataError (bad_id), OSError or Fault where the machine is at fault; `out` is then as it was.
     """
     check_id(video_id)
@@ -99,26 +100,43 @@ def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettin
             looks.append((temp.stat().st_size, xxh3_file(temp)))
 
         with atomic_path(out, check) as temp:
-            written.append(_write(temp, video, settings))
+            written.append(_write(temp, video, settings, threads))
         return _record(video, written[0], video_id, *looks[0])
 
 
-def _write(path: Path, video: GrayVideo, settings: VoxelSettings) -> _Written:
+def _write(path: Path, video: GrayVideo, settings: VoxelSettings, threads: int) -> _Written:
     """Write all voxels of a video; the file is closed on return."""
     frames = video.frames()
     first = next(frames)
     height, width = first.shape
     _check_room(path.parent, video, height, width)
-    with create_events(path, height, width, video.header.fps, settings) as writer:
-        for voxel in group_slices(_slices(first, frames, settings), settings):
-            writer.append(voxel)
+    with create_events(path, height, width, video.header.fps, settings, threads) as writer:
+        for _ in append_voxels(writer, first, frames, settings):
             _check_size(writer, video)
     return _Written(height, width, writer.voxels, writer.slices, writer.clipped, writer.values_digest())
 
 
-def _slices(first: NDArray[np.uint8], rest: Iterator[NDArray[np.uint8]], settings: VoxelSettings) -> Iterator[NDArray[np.int32]]:
-    slicer = ContrastSlicer(first, settings)
-    return (slicer.slice_events(frame) for frame in rest)
+def append_voxels(writer: EventWriter, first: NDArray[np.uint8], rest: Iterator[NDArray[np.uint8]], settings: VoxelSettings) -> Iterator[int]:
+    """Write the voxels of a video; yields how many there are after each.   first, rest : its frames, (H, W) uint8, gray."""
+    kernel = ContrastKernel(first, settings)
+    if settings.frames_per_bin > 1:  # with one slice a bin, interpolation changes nothing
+        for voxel in group_slices((kernel.slice_events(frame) for frame in rest), settings):
+            writer.append(voxel)
+            yield writer.voxels
+        return
+    # One slice a bin, as in format v1.0: the kernel writes the chunks themselves.
+    start = count = 0
+    for frame in rest:
+        kernel.fill_planes(frame, writer.planes, count)
+        count += 1
+        if count == settings.num_bins:
+            writer.commit(start, count)
+            start, count = start + count, 0
+            yield writer.voxels
+    if count:
+        writer.planes[:, :, count:] = 0
+        writer.commit(start, count)
+        yield writer.voxels
 
 
 def estimated_bytes(frames: int, height: int, width: int) -> int:

@@ -45,9 +45,9 @@ def test_a_name_that_is_no_id_gets_one_and_says_so(folder, capsys):
 
 
 def test_flags_become_settings(folder):
-    assert main(["voxelize", "a.mkv", "a.h5", "--intensity=linear", "--threshold-neg=0.1", "--interpolate-bins=true", "--codec=gzip:1"]) == 0
+    assert main(["voxelize", "a.mkv", "a.h5", "--intensity=linear", "--threshold-neg=0.1", "--interpolate-bins=true", "--codec=isal:1"]) == 0
     settings = json.loads((folder / "a.h5.json").read_text())["settings"]
-    assert (settings["intensity"], settings["threshold_neg"], settings["interpolate_bins"], settings["codec"]) == ("linear", 0.1, True, "gzip:1")
+    assert (settings["intensity"], settings["threshold_neg"], settings["interpolate_bins"], settings["codec"]) == ("linear", 0.1, True, "isal:1")
 
 
 @pytest.mark.parametrize(

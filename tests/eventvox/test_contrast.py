@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from eventvox.contrast import STEP, ContrastSlicer, intensity_table, negative_step
+from eventvox.contrast import STEP, intensity_table, negative_step
+from eventvox.kernel import ContrastKernel
 from eventvox.settings import VoxelSettings
 
 frames = hnp.arrays(np.uint8, (3, 4))
@@ -21,7 +22,7 @@ def gray(*values):
 
 
 def slices(sequence, settings=VoxelSettings()):  # noqa: B008 (frozen)
-    slicer = ContrastSlicer(sequence[0], settings)
+    slicer = ContrastKernel(sequence[0], settings)
     return [slicer.slice_events(frame) for frame in sequence[1:]]
 
 
@@ -127,7 +128,7 @@ def test_slices_do_not_depend_on_tiles(video):
 
 
 def test_a_slice_is_the_callers_own_array():
-    slicer = ContrastSlicer(gray(0, 0), VoxelSettings())
+    slicer = ContrastKernel(gray(0, 0), VoxelSettings())
     first = slicer.slice_events(gray(255, 0))
     kept = first.copy()
     slicer.slice_events(gray(0, 255))

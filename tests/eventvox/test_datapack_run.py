@@ -75,7 +75,7 @@ def rows(datapack: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     script = [sys.executable, str(ROOT / "scripts" / "make_video_table.py")]
     subprocess.run([*script, f"--videos={datapack.absolute()}", "--out=t.csv", "--no-headers"], cwd=folder, check=True, timeout=60)
     script = [sys.executable, str(ROOT / "scripts" / "voxelize_events.py")]
-    flags = ["--table=t.csv", "--stage=stage", f"--shard={SHARD}", "--workers=2", "--codec=gzip:1"]
+    flags = ["--table=t.csv", "--stage=stage", f"--shard={SHARD}", "--workers=2", "--codec=zlib:1"]
     subprocess.run([*script, *flags], cwd=folder, check=True, timeout=900)
     (manifest,) = events_place(folder / "stage").manifests("voxelize_events", SHARD)
     return {row["id"]: row for row in read_manifest(manifest)}

@@ -278,7 +278,7 @@ def test_a_verdict_survives_the_way_between_processes(tmp_path):
 def test_memory_does_not_grow_with_the_length_of_the_video(tmp_path):
     program = (
         "import sys; from pathlib import Path; from eventvox.voxelize import voxelize_video; from eventvox.settings import VoxelSettings\n"
-        "voxelize_video(Path(sys.argv[1]), Path(sys.argv[2]), 'v', VoxelSettings(codec='gzip:0'))\n"
+        "voxelize_video(Path(sys.argv[1]), Path(sys.argv[2]), 'v', VoxelSettings(codec='zlib:0'))\n"
         # not getrusage: what the process was before exec, a copy of this one, counts there
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )

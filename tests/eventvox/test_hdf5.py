@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -11,14 +13,18 @@ from eventvox.hdf5 import create_events, read_values_digest
 from eventvox.settings import VoxelSettings
 from eventvox.validate import validate_file
 from eventvox.voxels import Voxel, group_slices
+from shardwork.errors import DataError
 
 
-def write(path, count, height=3, width=4, *, seed=0, fps=25.0, **settings):
+CODECS = ("rle", "isal:0", "isal:1", "isal:3", "zlib-ng:1", "zlib-ng:4", "libdeflate:2", "libdeflate:6", "zlib:0", "zlib:4")
+
+
+def write(path, count, height=3, width=4, *, seed=0, fps=25.0, threads=1, **settings):
     """Write a file of `count` slices; returns (events, digest)."""
     chosen = VoxelSettings(**settings)
     rng = np.random.default_rng(seed)
     kept = []
-    with create_events(path, height, width, fps, chosen) as writer:
+    with create_events(path, height, width, fps, chosen, threads) as writer:
         for voxel in group_slices((rng.integers(-3, 4, (height, width), np.int32) for _ in range(count)), chosen):
             writer.append(voxel)
             kept.append(voxel.events)
@@ -46,13 +52,14 @@ def test_the_event_chunks_are_at_most_256_wide_and_high(tmp_path, height, width)
     assert validate_file(tmp_path / "v.h5") == []
 
 
-def test_the_layout_is_the_formats(tmp_path):
-    write(tmp_path / "v.h5", 12, fps=30000 / 1001, codec="gzip:7")
+@pytest.mark.parametrize("codec", ["rle", "zlib:7"])
+def test_the_layout_is_the_formats(tmp_path, codec):
+    write(tmp_path / "v.h5", 12, fps=30000 / 1001, codec=codec)
     with h5py.File(tmp_path / "v.h5") as file:
         assert set(file) == {"events", "voxel_event_start", "voxel_event_count"}
         assert set(file.attrs) == {"fps", "height", "width", "num_bins", "interpolate_bins"}
         assert [file[name].dtype.str for name in ("events", "voxel_event_start", "voxel_event_count")] == ["<i2", "<i8", "<i4"]
-        assert (file["events"].compression, file["events"].compression_opts, file["events"].shuffle) == ("gzip", 7, True)
+        assert (file["events"].compression, file["events"].compression_opts, file["events"].shuffle) == ("gzip", 4, True)
         assert (file["voxel_event_start"].compression, file["voxel_event_start"].shuffle) == ("lzf", True)
         assert (file["voxel_event_count"].compression, file["voxel_event_count"].shuffle) == ("lzf", True)
         assert [file.attrs.get_id(n).dtype for n in ("fps", "height", "width", "num_bins", "interpolate_bins")] == ["f8", "i8", "i8", "i8", "?"]
@@ -75,14 +82,75 @@ def test_two_writes_of_the_same_values_have_the_same_bytes(tmp_path, size):
 
 def test_the_digest_is_that_of_the_shape_and_the_values(tmp_path):
     events, digest = write(tmp_path / "v.h5", 12)
-    by_hand = xxhash.xxh3_128_hexdigest(np.array([5, 3, 4], "<i8").tobytes() + events.astype("<i2").tobytes())
+    # one chunk a voxel: its low bytes, then its high ones
+    planes = events.astype("<i2").reshape(3, -1, 1).view(np.uint8).transpose(0, 2, 1)
+    by_hand = xxhash.xxh3_128_hexdigest(np.array([5, 3, 4], "<i8").tobytes() + planes.tobytes())
+    assert digest == read_values_digest(tmp_path / "v.h5") == by_hand
+
+
+def test_the_digest_of_many_chunks_takes_them_row_by_row_filled_up_with_zeros(tmp_path):
+    events, digest = write(tmp_path / "v.h5", 8, 300, 520)
+    padded = np.zeros((2, 5, 512, 768), "<i2")
+    padded[:, :, :300, :520] = events
+    tiles = padded.reshape(2, 5, 2, 256, 3, 256).transpose(0, 2, 4, 1, 3, 5).reshape(2 * 6, -1, 1)
+    by_hand = xxhash.xxh3_128_hexdigest(np.array([5, 300, 520], "<i8").tobytes() + tiles.copy().view(np.uint8).transpose(0, 2, 1).tobytes())
     assert digest == read_values_digest(tmp_path / "v.h5") == by_hand
 
 
 def test_the_digest_does_not_depend_on_the_codec(tmp_path):
-    digests = {write(tmp_path / f"{level}.h5", 12, codec=f"gzip:{level}")[1] for level in (0, 1, 9)}
+    digests = {write(tmp_path / f"{index}.h5", 12, codec=codec)[1] for index, codec in enumerate(CODECS)}
     assert len(digests) == 1
-    assert len({(tmp_path / f"{level}.h5").stat().st_size for level in (0, 9)}) == 2
+    assert len({(tmp_path / f"{CODECS.index(codec)}.h5").stat().st_size for codec in ("zlib:0", "zlib:9")}) == 2
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [(1, 1), (3, 4), (255, 257), (513, 256)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_codec_is_read_by_plain_hdf5_with_equal_values(tmp_path, codec, size, threads):
+    events, digest = write(tmp_path / "v.h5", 23, *size, codec=codec, threads=threads)
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert np.array_equal(file["events"][()], events)
+    assert read_values_digest(tmp_path / "v.h5") == digest
+    assert validate_file(tmp_path / "v.h5") == []
+
+
+def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
+    files = {}
+    for threads in (1, 2, 5):
+        write(tmp_path / "v.h5", 43, 300, 300, threads=threads)
+        files[threads] = (tmp_path / "v.h5").read_bytes()
+    assert files[1] == files[2] == files[5]
+
+
+def test_a_codec_that_fails_in_a_thread_is_an_error(tmp_path, monkeypatch):
+    def fail(chunk):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("eventvox.hdf5.compressor", lambda codec: fail)
+    with pytest.raises(MemoryError, match="no room"):
+        write(tmp_path / "v.h5", 23, threads=2)
+
+
+def test_a_codec_whose_package_is_missing_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "deflate", None)
+    with pytest.raises(DataError, match="pip install deflate"):
+        write(tmp_path / "v.h5", 5, codec="libdeflate:2")
+
+
+@pytest.mark.parametrize("spoil", ["flip", "cut", "missing"])
+def test_a_spoilt_chunk_has_no_digest(tmp_path, spoil):
+    write(tmp_path / "v.h5", 12, 30, 40)
+    with h5py.File(tmp_path / "v.h5", "r+") as file:
+        place = file["events"].id.get_chunk_info(1)
+        if spoil == "missing":
+            file["events"].resize(4, axis=0)
+    if spoil != "missing":
+        data = bytearray((tmp_path / "v.h5").read_bytes())
+        at = place.byte_offset + place.size // 2
+        data[at : place.byte_offset + place.size] = [data[at] ^ 1, *data[at + 1 : place.byte_offset + place.size]] if spoil == "flip" else bytes(place.size - place.size // 2)
+        (tmp_path / "v.h5").write_bytes(data)
+    with pytest.raises(OSError, match="chunk"):
+        read_values_digest(tmp_path / "v.h5")
 
 
 def test_the_digest_tells_values_lengths_and_shapes_apart(tmp_path):
@@ -109,7 +177,7 @@ def test_clipped_values_and_slices_are_added_up(tmp_path):
 
 def test_the_size_so_far_grows_while_writing(tmp_path):
     sizes = []
-    with create_events(tmp_path / "v.h5", 64, 64, 25.0, VoxelSettings(codec="gzip:0")) as writer:
+    with create_events(tmp_path / "v.h5", 64, 64, 25.0, VoxelSettings(codec="zlib:0")) as writer:
         for voxel in group_slices(np.ones((40, 64, 64), np.int32), VoxelSettings()):
             writer.append(voxel)
             sizes.append(writer.file_bytes)

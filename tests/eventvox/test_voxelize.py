@@ -126,7 +126,7 @@ def test_a_bad_id_is_refused_before_the_video_is_opened(tmp_path):
 
 def test_a_file_that_outgrows_the_limit_is_too_large(tmp_path):
     with pytest.raises(VideoRefused, match="too_large") as error:
-        voxelize(tmp_path, moving_frames(200, 64, 64), VoxelSettings(codec="gzip:0", max_file_gib=0.0005))
+        voxelize(tmp_path, moving_frames(200, 64, 64), VoxelSettings(codec="zlib:0", max_file_gib=0.0005))
     assert 10 < error.value.frames_decoded < 200, "it stops while writing"
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -152,7 +152,7 @@ def test_a_disk_that_fills_up_is_a_fault_and_leaves_nothing(tmp_path, room):
         "import resource, sys; from pathlib import Path; from eventvox.settings import VoxelSettings\n"
         "from eventvox.voxelize import voxelize_video\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)\n"
-        "try: voxelize_video(Path(sys.argv[1]), Path(sys.argv[2]), 'v', VoxelSettings(codec='gzip:0'))\n"
+        "try: voxelize_video(Path(sys.argv[1]), Path(sys.argv[2]), 'v', VoxelSettings(codec='zlib:0'))\n"
         "except OSError as error: print('OSError', error.errno)"
     )
     src = str(Path(eventvox.__file__).parent.parent)

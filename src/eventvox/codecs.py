@@ -1,0 +1,53 @@
+"""Compressors and a decompressor of chunks: zlib streams all, so that any HDF5 reads them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventvox.settings import Codec, bad_setting
+
+PACKAGES = {"isal": "isal", "zlib-ng": "zlib-ng", "libdeflate": "deflate"}
+"""Codec -> the package it needs."""
+
+Compress = Callable[[NDArray[np.uint8]], bytes]
+
+
+def compressor(codec: Codec) -> Compress:
+    """Return the function that makes a zlib stream of a chunk: a one-dimensional uint8 array, low bytes in its first half, high ones in the second.
+
+    It lets other threads run meanwhile. Raises DataError (bad_setting) where the codec's package is not installed.
+    """
+    level = codec.level
+    if codec.name == "rle":
+        from eventvox.deflate import compress
+
+        return compress
+    if codec.name == "zlib":
+        return lambda chunk: zlib.compress(chunk, level)
+    try:
+        if codec.name == "isal":
+            isal: Any = import_module("isal.isal_zlib")
+            return lambda chunk: bytes(isal.compress(chunk, level))
+        if codec.name == "zlib-ng":
+            zlib_ng: Any = import_module("zlib_ng.zlib_ng")
+            return lambda chunk: bytes(zlib_ng.compress(chunk, level))
+        deflate: Any = import_module("deflate")
+        return lambda chunk: bytes(deflate.zlib_compress(chunk, level))
+    except ImportError as error:
+        package = PACKAGES[codec.name]
+        raise bad_setting("codec", f"{codec.name}:{level}", f"a codec that is installed: pip install {package}, or rle or zlib:{max(level, 1)}") from error
+
+
+def decompressor() -> Callable[[bytes, int], bytes]:
+    """Return the fastest function here that inflates a zlib stream of known size; it raises an error of its own kind for a stream that is damaged."""
+    try:
+        deflate: Any = import_module("deflate")
+    except ImportError:
+        return lambda data, size: zlib.decompress(data, bufsize=size)
+    return lambda data, size: bytes(deflate.zlib_decompress(data, size))
