@@ -9,8 +9,8 @@ from typing import Any
 from eventvox.codes import HINTS
 from shardwork.errors import DataError
 
-CODEC_LEVELS = {"rle": range(0), "isal": range(4), "zlib-ng": range(1, 10), "libdeflate": range(1, 13), "zlib": range(10)}
-"""Codec name -> the levels it takes; none for `rle`."""
+CODEC_LEVELS = {"auto": range(0), "rle": range(0), "isal": range(4), "zlib-ng": range(1, 10), "libdeflate": range(1, 13), "zlib": range(10)}
+"""Codec name -> the levels it takes; none for `auto` and `rle`."""
 CODECS_TEXT = ", ".join(f"{name}:{levels[0]} to {name}:{levels[-1]}" if levels else name for name, levels in CODEC_LEVELS.items())
 """The codecs there are, for errors and documentation."""
 
@@ -68,7 +68,7 @@ class VoxelSettings:
     )
     rotation: str = field(default="display", metadata=_meta("display: turn frames as a player shows them; stored: leave them", ("display", "stored")))
     allow_empty: bool = field(default=False, metadata=_meta("write a file without voxels for a video of one frame instead of refusing it"))
-    codec: str = field(default="rle", metadata=_meta(f"compression of the events, all of them zlib streams: {CODECS_TEXT}"))
+    codec: str = field(default="auto", metadata=_meta(f"compression of the events, all of them zlib streams: {CODECS_TEXT}"))
     max_file_gib: float = field(default=0.0, metadata=_meta("refuse a video whose event file grows beyond this many GiB; 0 means no limit"))
 
     def __post_init__(self) -> None:

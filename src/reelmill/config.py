@@ -18,8 +18,8 @@ from shardwork.ids import ID_PATTERN
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
 """Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
 
-CODECS = "rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9"
-CODEC_PATTERN = r"^(rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|zlib:[0-9])$"
+CODECS = "auto, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9"
+CODEC_PATTERN = r"^(auto|rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|zlib:[0-9])$"
 
 WORKFLOW_KEYS = ("table", "work_shards", "workers", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
@@ -124,8 +124,8 @@ class EventsConfig(_Section):
     """Frames the way a player shows them, or as they are stored."""
     allow_empty: bool = False
     """Write a file without voxels for a video of one frame instead of setting it aside."""
-    codec: str = Field("rle", pattern=CODEC_PATTERN, json_schema_extra={"patternErrorMessage": f"text, {CODECS}"})
-    """Compression of the event files, all of it gzip to a reader: rle is made for events; the others are libraries and their levels, fast to small."""
+    codec: str = Field("auto", pattern=CODEC_PATTERN, json_schema_extra={"patternErrorMessage": f"text, {CODECS}"})
+    """Compression of the event files, gzip to any reader: rle is made for events, auto takes it or zlib-ng:4 for each chunk; the others are libraries and their levels."""
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
     release: ReleaseConfig = ReleaseConfig()

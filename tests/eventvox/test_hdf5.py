@@ -15,8 +15,7 @@ from eventvox.validate import validate_file
 from eventvox.voxels import Voxel, group_slices
 from shardwork.errors import DataError
 
-
-CODECS = ("rle", "isal:0", "isal:1", "isal:3", "zlib-ng:1", "zlib-ng:4", "libdeflate:2", "libdeflate:6", "zlib:0", "zlib:4")
+CODECS = ("auto", "rle", "isal:0", "isal:1", "isal:3", "zlib-ng:1", "zlib-ng:4", "libdeflate:2", "libdeflate:6", "zlib:0", "zlib:4")
 
 
 def write(path, count, height=3, width=4, *, seed=0, fps=25.0, threads=1, **settings):
@@ -147,7 +146,9 @@ def test_a_spoilt_chunk_has_no_digest(tmp_path, spoil):
     if spoil != "missing":
         data = bytearray((tmp_path / "v.h5").read_bytes())
         at = place.byte_offset + place.size // 2
-        data[at : place.byte_offset + place.size] = [data[at] ^ 1, *data[at + 1 : place.byte_offset + place.size]] if spoil == "flip" else bytes(place.size - place.size // 2)
+        data[at : place.byte_offset + place.size] = (
+            [data[at] ^ 1, *data[at + 1 : place.byte_offset + place.size]] if spoil == "flip" else bytes(place.size - place.size // 2)
+        )
         (tmp_path / "v.h5").write_bytes(data)
     with pytest.raises(OSError, match="chunk"):
         read_values_digest(tmp_path / "v.h5")

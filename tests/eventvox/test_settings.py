@@ -66,7 +66,7 @@ def test_the_defaults_are_those_of_the_format():
     assert (settings.num_bins, settings.frames_per_bin, settings.interpolate_bins) == (5, 1, False)
     assert (settings.intensity, settings.gamma, settings.eps, settings.threshold_pos, settings.threshold_neg) == ("power", 2.2, 1e-3, 0.2, 0.2)
     assert (settings.reference, settings.gap_policy, settings.rotation) == ("carried", "strict", "display")
-    assert (settings.allow_empty, settings.codec, settings.max_file_gib) == (False, "rle", 0.0)
+    assert (settings.allow_empty, settings.codec, settings.max_file_gib) == (False, "auto", 0.0)
 
 
 def test_a_whole_number_for_a_float_is_the_same_setting():

@@ -60,7 +60,7 @@ def test_configuration_cannot_change(tmp_path: Path) -> None:
 def test_settings_are_the_keys_that_decide_bytes() -> None:
     settings = EventsConfig(table="videos.csv", work_shards=3, workers=2).settings()
     assert not {"table", "work_shards", "workers", "release"} & settings.keys()
-    assert settings["num_bins"] == 5 and settings["codec"] == "rle" and len(settings) == 14
+    assert settings["num_bins"] == 5 and settings["codec"] == "auto" and len(settings) == 14
 
 
 def test_settings_agree_with_eventvox() -> None:
@@ -209,7 +209,11 @@ VALUES = [
     (EVENTS + "  threshold_neg: 0\n", "run.yaml:4: events.threshold_neg: 0, expected a number from 0.001 to 10", "to have 0.2"),
     (EVENTS + "  gamma: .nan\n", "run.yaml:4: events.gamma: nan (written `.nan`), expected a number from 0.01 to 100", "to have 2.2"),
     (EVENTS + "  max_file_gib: .inf\n", "run.yaml:4: events.max_file_gib: inf (written `.inf`), expected a number, 0 or more", "to have 0.0"),
-    (EVENTS + "  codec: zstd:3\n", "run.yaml:4: events.codec: the text 'zstd:3', expected text, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9", "to have rle"),
+    (
+        EVENTS + "  codec: zstd:3\n",
+        "run.yaml:4: events.codec: the text 'zstd:3', expected text, auto, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9",
+        "to have auto",
+    ),
     (EVENTS + "  intensity: Power\n", "run.yaml:4: events.intensity: the text 'Power', expected power | linlog | linear", "did you mean power?"),
     (
         EVENTS + "  release:\n    keywords: run, jump\n",
