@@ -69,6 +69,7 @@ def sources(*libraries: str) -> list[Path]:
         ("eventvox.manifest_settings", set()),
         ("eventvox.timing", {"numpy", "h5py"}),
         ("eventvox.validate", {"numpy", "h5py"}),
+        ("eventvox.reader", {"numpy", "h5py"}),
         ("eventvox.release", set()),
         ("eventvox.release_check", set()),
         ("reelmill", set()),

@@ -1,7 +1,23 @@
-"""Videos to event voxels: decoding, contrast, voxels, HDF5, validation and timing.
+"""Videos to event voxels: decoding, contrast, voxels, HDF5, validation, timing and reading.
 
-Readers need `timing`, `validate` and the reading half of `hdf5`, which import numpy and h5py alone. Writers need PyAV and OpenCV as well;
+Readers need `EventVideo`, `timing`, `validate` and the reading half of `hdf5`, which import numpy and h5py alone. Writers need PyAV and OpenCV as well;
 both are imported when a video is opened, never before.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eventvox.reader import EventVideo
+
+__all__ = ["EventVideo"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the reader when it is first asked for: the workflow imports this package without numpy."""
+    if name == "EventVideo":
+        from eventvox.reader import EventVideo
+
+        return EventVideo
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ CODES = {
     "missing_file": "A source that the table names is not there.",
     "not_published": "A file could not be put in its place, or is not what was written when looked at again.",
     "other_plan": "Release shards of another plan stand in the folder: other members, another number of them in a shard, or another version.",
-    "source_changed": "A source differs in size or time from its row in the table.",
+    "source_changed": "A source differs in size or time from its row in the table, or a file changed after it was opened.",
     "too_many_quarantined": "More items are quarantined than the gate allows.",
     "unwritable": "A folder for results cannot be written to.",
     "upstream": "An earlier step quarantined this item; the row names that step and its code.",

@@ -1,0 +1,68 @@
+"""Where the chunks of a file's events lie, so that they can be read without the HDF5 library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from eventvox.hdf5 import EVENTS, event_chunks
+
+FILTERS = [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE]
+MISSING = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkTable:
+    """The stored chunks of `events`.
+
+    chunk : (5, h, w), the size of each.   offsets : (T, rows, columns) int64, first byte in the file, MISSING where nothing is stored (values 0).
+    sizes : (T, rows, columns) int64, stored bytes.
+    """
+
+    chunk: tuple[int, int, int]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Return how many bytes a chunk inflates to."""
+        return 2 * self.chunk[0] * self.chunk[1] * self.chunk[2]
+
+
+def chunk_table(file: Any) -> ChunkTable | None:
+    """Return where the chunks of an open file's events are, or None if they are not laid out as the format says and only HDF5 may read them."""
+    events = file[EVENTS]
+    if not _is_plain(file, events):
+        return None
+    chunk = events.chunks[1:]
+    grid = (events.shape[0], *(-(-size // step) for size, step in zip(events.shape[2:], chunk[1:], strict=True)))
+    offsets, sizes = np.full(grid, MISSING, np.int64), np.zeros(grid, np.int64)
+    filtered = True
+
+    def note(stored: Any) -> None:
+        nonlocal filtered
+        t, _, y, x = stored.chunk_offset
+        place = (t, y // chunk[1], x // chunk[2])
+        offsets[place], sizes[place] = stored.byte_offset, stored.size
+        # A mask says that a filter was left out for this chunk.
+        filtered = filtered and stored.filter_mask == 0 and stored.byte_offset is not None
+
+    events.id.chunk_iter(note)
+    table = ChunkTable(chunk, offsets, sizes)
+    # HDF5 can be told to leave partial chunks unfiltered, and only their size shows it: no deflate stream is as long as what goes in.
+    return table if filtered and not (sizes == table.chunk_bytes).any() else None
+
+
+def _is_plain(file: Any, events: Any) -> bool:
+    """Return whether the layout is the format's own: dtype, chunks, filters, fill value, all in this one file."""
+    if not isinstance(file.get(EVENTS, getlink=True), h5py.HardLink) or not hasattr(events.id, "chunk_iter") or file.userblock_size:
+        return False
+    plist = events.id.get_create_plist()
+    if plist.get_layout() != h5py.h5d.CHUNKED or events.chunks != event_chunks(*events.shape[1:]) or not events.size:
+        return False
+    filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+    return bool(filters == FILTERS and events.id.get_type().equal(h5py.h5t.STD_I16LE) and events.fillvalue == 0)
