@@ -159,10 +159,8 @@ def compare(source: Path, rounds: int) -> None:
     for way in WAYS:
         runs = found[way]
         ratios = " | ".join(f"{ratio(way, base):.2f}" for base in (DECODE, HDF5, NUMPY))
-        print(
-            f"| {way} | {statistics.median(run['seconds'] for run in runs):.2f} | {ratios} | {runs[0]['bytes'] / 1e6:.2f} | {max(run['mb'] for run in runs):.0f} |",
-            flush=True,
-        )
+        seconds, memory = statistics.median(run["seconds"] for run in runs), max(run["mb"] for run in runs)
+        print(f"| {way} | {seconds:.2f} | {ratios} | {runs[0]['bytes'] / 1e6:.2f} | {memory:.0f} |", flush=True)
 
 
 def lengths(source: Path, folder: Path) -> None:

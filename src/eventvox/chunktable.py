@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from eventvox.hdf5 import EVENTS, event_chunks
+from eventvox.layout import EVENTS, event_chunks
 
 FILTERS = [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE]
 MISSING = -1

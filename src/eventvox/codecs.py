@@ -1,4 +1,4 @@
-"""Compressors and a decompressor of chunks: zlib streams all, so that any HDF5 reads them."""
+"""Compressors of chunks: zlib streams all, so that any HDF5 reads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compressor(codec: Codec) -> Compress:
 
         return compress
     if codec.name == "zlib":
-        return lambda chunk: zlib.compress(chunk, level)
+        return lambda chunk: zlib.compress(chunk.data, level)
     try:
         if codec.name == "auto":
             return _automatic()
@@ -50,7 +50,7 @@ def compressor(codec: Codec) -> Compress:
 
 
 def _automatic() -> Compress:
-    """Return the function that takes `rle` or zlib-ng:4, whichever makes a tenth of the chunk smaller, the low bytes of its middle bin; of small chunks the whole.
+    """Return the function that takes `rle` or zlib-ng:4: whichever makes a tenth of the chunk smaller, its middle bin's low bytes, or a small chunk as a whole.
 
     Films with grain are smaller and three times faster with `rle`; smooth, drawn or repeating pictures are smaller with zlib-ng (measured: docs/benchmarks.md).
     """
@@ -67,12 +67,3 @@ def _automatic() -> Compress:
         return theirs if tried is chunk else bytes(zlib_ng.compress(chunk, 4))
 
     return smaller
-
-
-def decompressor() -> Callable[[bytes, int], bytes]:
-    """Return the fastest function here that inflates a zlib stream of known size; it raises an error of its own kind for a stream that is damaged."""
-    try:
-        deflate: Any = import_module("deflate")
-    except ImportError:
-        return lambda data, size: zlib.decompress(data, bufsize=size)
-    return lambda data, size: bytes(deflate.zlib_decompress(data, size))

@@ -8,13 +8,12 @@ Source: RFC 1950 and 1951.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from eventvox.compiled import compiled
+from eventvox.compiled import compiled, load_eight, zero_bits
 
 BLOCK_BYTES = 1 << 16
 """Input of one block with codes of its own: one byte plane of a full chunk's bin."""
@@ -48,7 +47,7 @@ LENGTH_SYMBOL, LENGTH_BITS, LENGTH_VALUE = _length_tables()
 
 
 @compiled
-def code_lengths(counts, limit, lengths):  # type: ignore[no-untyped-def]
+def code_lengths(counts: Any, limit: Any, lengths: Any) -> Any:
     """Write the lengths of a Huffman code of at most `limit` bits for symbols that occur `counts` times; 0 for those that do not."""
     lengths[:] = 0
     used = 0
@@ -105,7 +104,7 @@ def code_lengths(counts, limit, lengths):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def code_words(lengths, words):  # type: ignore[no-untyped-def]
+def code_words(lengths: Any, words: Any) -> Any:
     """Write the canonical code words of these lengths, their first bit lowest, as the stream takes them."""
     sizes = np.zeros(MAX_BITS + 2, np.int64)
     for bits in lengths:
@@ -122,44 +121,22 @@ def code_words(lengths, words):  # type: ignore[no-untyped-def]
         following[lengths[symbol]] += 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _load(typing, data, index):  # type: ignore[no-untyped-def]
-    """Return the eight bytes at data[index:index + 8] as one number, the first lowest; any index, no check."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(64).as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.uint64(data, types.intp), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _zero_bits(typing, value):  # type: ignore[no-untyped-def]
-    """Return how many of the lowest bits are 0; the value is not."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
 @compiled
-def _equal_neighbours(data, i):  # type: ignore[no-untyped-def]
+def _equal_neighbours(data: Any, i: Any) -> Any:
     """Return bit 7 of each of eight bytes set where data[i + k] equals data[i + k + 1]."""
-    differ = _load(data, i) ^ _load(data, i + 1)
+    differ = load_eight(data, i) ^ load_eight(data, i + 1)
     return ~(((differ & _SEVEN_BITS) + _SEVEN_BITS) | differ | _SEVEN_BITS)
 
 
 @compiled
-def _run_end(data, i, end):  # type: ignore[no-untyped-def]
+def _run_end(data: Any, i: Any, end: Any) -> Any:
     """Return the first place after `i` whose byte differs from data[i], or `end`."""
     pattern = np.uint64(data[i]) * _ONES
     after = i + 1
     while after + 8 <= end:
-        differ = _load(data, after) ^ pattern
+        differ = load_eight(data, after) ^ pattern
         if differ:
-            return after + np.int64(_zero_bits(differ) >> np.uint64(3))
+            return after + np.int64(zero_bits(differ) >> np.uint64(3))
         after += 8
     while after < end and data[after] == data[i]:
         after += 1
@@ -167,7 +144,7 @@ def _run_end(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tokenize(data, start, end, tokens, counts, sums):  # type: ignore[no-untyped-def]
+def _tokenize(data: Any, start: Any, end: Any, tokens: Any, counts: Any, sums: Any) -> Any:
     """Write data[start:end] as literals (0 to 255) and runs (256 + length), count their symbols, and carry on the two sums of Adler-32.
 
     Returns how many tokens.
@@ -193,7 +170,7 @@ def _tokenize(data, start, end, tokens, counts, sums):  # type: ignore[no-untype
                 written += 5
                 i += 5
                 continue
-            literals = np.int64(_zero_bits(equal) >> np.uint64(3))
+            literals = np.int64(zero_bits(equal) >> np.uint64(3))
         else:
             literals = 1
         for k in range(literals):
@@ -231,7 +208,7 @@ def _tokenize(data, start, end, tokens, counts, sums):  # type: ignore[no-untype
 
 
 @compiled
-def _put(out, at, held, filled, value, bits):  # type: ignore[no-untyped-def]
+def _put(out: Any, at: Any, held: Any, filled: Any, value: Any, bits: Any) -> Any:
     """Append bits to the stream; whole words of 32 go to `out`. Returns the new at, held and filled."""
     held |= np.uint64(value) << np.uint64(filled)
     filled += bits
@@ -244,7 +221,7 @@ def _put(out, at, held, filled, value, bits):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _describe_lengths(lengths, symbols, meta, extra):  # type: ignore[no-untyped-def]
+def _describe_lengths(lengths: Any, symbols: Any, meta: Any, extra: Any) -> Any:
     """Write the code lengths of a block in the alphabet of code lengths: 16 repeats the last one, 17 and 18 are zeros. Returns how many symbols."""
     written, i = 0, 0
     while i < symbols:
@@ -275,7 +252,7 @@ def _describe_lengths(lengths, symbols, meta, extra):  # type: ignore[no-untyped
 
 
 @compiled
-def _write_header(out, at, held, filled, lengths, last):  # type: ignore[no-untyped-def]
+def _write_header(out: Any, at: Any, held: Any, filled: Any, lengths: Any, last: Any) -> Any:
     """Write a block's header: the code lengths of literals and runs, and of two distances, of which only the first, 1, is used."""
     literals = 257
     for symbol in range(257, SYMBOLS):
@@ -305,7 +282,7 @@ def _write_header(out, at, held, filled, lengths, last):  # type: ignore[no-unty
 
 
 @compiled
-def _write_block(out, at, held, filled, tokens, written, counts, last):  # type: ignore[no-untyped-def]
+def _write_block(out: Any, at: Any, held: Any, filled: Any, tokens: Any, written: Any, counts: Any, last: Any) -> Any:
     lengths, words = np.zeros(SYMBOLS, np.int64), np.zeros(SYMBOLS, np.int64)
     code_lengths(counts, MAX_BITS, lengths)
     code_words(lengths, words)
@@ -332,7 +309,7 @@ def _write_block(out, at, held, filled, tokens, written, counts, last):  # type:
 
 
 @compiled
-def _compress(data, boundary, out, tokens):  # type: ignore[no-untyped-def]
+def _compress(data: Any, boundary: Any, out: Any, tokens: Any) -> Any:
     counts = np.zeros((2, SYMBOLS), np.int64)
     sums = np.array([1, 0], np.int64)
     at, held, filled = 0, np.uint64(HEADER), np.int64(16)

@@ -20,7 +20,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from eventvox.codecs import compressor, decompressor
+from eventvox.chunktable import MISSING, chunk_table
+from eventvox.codecs import compressor
+from eventvox.inflate import best_inflater
 from eventvox.kernel import split_planes
 from eventvox.layout import COUNTS, EVENTS, GZIP_LEVEL, SIDE_CHUNK, STARTS, event_chunks, planes_shape
 from eventvox.settings import VoxelSettings, parse_codec
@@ -35,7 +37,7 @@ class ValuesDigest:
         self._hasher = new_xxh3()
         self._hasher.update(np.array([num_bins, height, width], "<i8").tobytes())
 
-    def add(self, chunks: NDArray[np.uint8] | bytes) -> None:
+    def add(self, chunks: NDArray[np.uint8] | bytes | bytearray) -> None:
         """Add chunks as `layout` says, one or many, contiguous."""
         self._hasher.update(chunks)
 
@@ -208,24 +210,21 @@ def create_events(path: Path, height: int, width: int, fps: float, settings: Vox
 
 def read_values_digest(path: Path) -> str:
     """Return the digest of the voxels in a file of ours, as hex, from the stored bytes of every chunk. Raises OSError for a chunk that cannot be read."""
-    inflate = decompressor()
+    inflater = best_inflater()
     with h5py.File(path, "r") as file, open(path, "rb", buffering=0) as raw:
-        events = file[EVENTS]
-        voxels, *shape = events.shape
-        digest = ValuesDigest(*shape)
-        size = int(np.prod(planes_shape(*shape)[1:]))
-        stored: list[Any] = []
-        events.id.chunk_iter(stored.append)
-        expected = voxels * planes_shape(*shape)[0]
-        if len(stored) != expected or events.chunks != event_chunks(*shape):
-            raise OSError(f"{path.name}: {len(stored)} chunks of {events.chunks} on the disk, expected {expected} of {event_chunks(*shape)}")
-        for chunk in sorted(stored, key=lambda chunk: tuple(chunk.chunk_offset)):
-            data = os.pread(raw.fileno(), chunk.size, chunk.byte_offset)
+        digest = ValuesDigest(*file[EVENTS].shape[1:])
+        if not file[EVENTS].size:
+            return digest.hexdigest()
+        table = chunk_table(file)
+        if table is None or (table.offsets == MISSING).any():
+            raise OSError(f"{path.name}: the chunks are not those that were written")
+        for place in np.ndindex(table.offsets.shape):
+            data = os.pread(raw.fileno(), table.sizes[place], table.offsets[place])
             try:
-                values = inflate(data, size)
-            except Exception as error:
-                raise OSError(f"{path.name}: chunk {tuple(chunk.chunk_offset)} cannot be inflated: {error}") from error
-            if len(values) != size:
-                raise OSError(f"{path.name}: chunk {tuple(chunk.chunk_offset)} holds {len(values)} bytes, expected {size}")
+                values = inflater.call(data, table.chunk_bytes)
+            except inflater.error as error:
+                raise OSError(f"{path.name}: chunk {place} cannot be inflated: {error}") from error
+            if len(values) != table.chunk_bytes:
+                raise OSError(f"{path.name}: chunk {place} holds {len(values)} bytes, expected {table.chunk_bytes}")
             digest.add(values)
-        return digest.hexdigest()
+    return digest.hexdigest()

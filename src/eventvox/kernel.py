@@ -5,6 +5,8 @@ The NumPy form of the same arithmetic stands in tests/eventvox/reference.py and 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ _BITS, _LOW, _SIGN, _BYTE = np.int32(STEP_BITS), np.int32(STEP - 1), np.int32(31
 
 
 @compiled
-def _cross_row(frame, table, reference, negative, carried, crossed):  # type: ignore[no-untyped-def]
+def _cross_row(frame: Any, table: Any, reference: Any, negative: Any, carried: Any, crossed: Any) -> Any:
     """Write to `crossed` how many thresholds each pixel of a row crossed, and move the reference."""
     width = frame.shape[0]
     # a loop of its own: the look-up cannot be vectorised, all that follows can
@@ -45,13 +47,13 @@ def _cross_row(frame, table, reference, negative, carried, crossed):  # type: ig
 
 
 @compiled
-def _cross_frame(frame, table, reference, negative, carried, out):  # type: ignore[no-untyped-def]
+def _cross_frame(frame: Any, table: Any, reference: Any, negative: Any, carried: Any, out: Any) -> Any:
     for y in range(frame.shape[0]):
         _cross_row(frame[y], table, reference[y], negative, carried, out[y])
 
 
 @compiled
-def _cross_into_planes(frame, table, reference, negative, carried, planes, b, row):  # type: ignore[no-untyped-def]
+def _cross_into_planes(frame: Any, table: Any, reference: Any, negative: Any, carried: Any, planes: Any, b: Any, row: Any) -> Any:
     height, width = frame.shape
     tile_height, tile_width = planes.shape[3], planes.shape[4]
     across = (width + tile_width - 1) // tile_width
@@ -69,7 +71,7 @@ def _cross_into_planes(frame, table, reference, negative, carried, planes, b, ro
 
 
 @compiled
-def split_planes(events, planes):  # type: ignore[no-untyped-def]
+def split_planes(events: Any, planes: Any) -> Any:
     """Lay a voxel out as its chunks hold it.   events : (5, H, W) int16.   planes : as ContrastKernel.fill_planes."""
     bins, height, width = events.shape
     tile_height, tile_width = planes.shape[3], planes.shape[4]
@@ -114,6 +116,6 @@ class ContrastKernel:
     def fill_planes(self, frame: NDArray[np.uint8], planes: NDArray[np.uint8], b: int) -> None:
         """Write the slice that ends with this frame to bin `b` of a voxel, shuffled: no count leaves int16 (settings.LOWEST_THRESHOLD sees to it).
 
-        frame : (H, W) uint8, gray.   planes : (chunks, 2, 5, chunk height, chunk width) uint8, low bytes before high ones; what lies beyond the picture is left alone.
+        frame : (H, W) uint8, gray.   planes : (chunks, 2, 5, chunk height, chunk width) uint8, as `layout` says; what lies beyond the picture is left alone.
         """
         _cross_into_planes(frame, *self._arguments, planes, b, self._row)

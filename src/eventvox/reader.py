@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventvox.chunktable import MISSING, ChunkTable, chunk_table
-from eventvox.hdf5 import COUNTS, EVENTS, HDF5_ERRORS, STARTS
 from eventvox.inflate import best_inflater, unshuffle
+from eventvox.layout import COUNTS, EVENTS, HDF5_ERRORS, STARTS
 from eventvox.timing import BINS_PER_VOXEL, interval_to_voxels, rational_fps
 from eventvox.watched import WatchedFile
 from shardwork.errors import DataError

@@ -125,7 +125,7 @@ class EventsConfig(_Section):
     allow_empty: bool = False
     """Write a file without voxels for a video of one frame instead of setting it aside."""
     codec: str = Field("auto", pattern=CODEC_PATTERN, json_schema_extra={"patternErrorMessage": f"text, {CODECS}"})
-    """Compression of the event files, gzip to any reader: rle is made for events, auto takes it or zlib-ng:4 for each chunk; the others are libraries and their levels."""
+    """Compression of the event files, gzip to any reader: rle is made for events, auto is it or zlib-ng:4, the rest are libraries and levels."""
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
     release: ReleaseConfig = ReleaseConfig()

@@ -33,7 +33,8 @@ SETTINGS = [
 
 
 def write(path, frames, settings, threads=1):
-    with create_events(path, *frames[0].shape, 25.0, settings, threads) as writer:
+    height, width = frames[0].shape
+    with create_events(path, height, width, 25.0, settings, threads) as writer:
         for _ in append_voxels(writer, frames[0], iter(frames[1:]), settings):
             pass
     with h5py.File(path) as file:
