@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -32,7 +33,7 @@ def _voxelize(args: argparse.Namespace) -> int:
         video_id = suggest_id(video_id)
         print(f"note: the file's name is no id, so the record says {video_id}; --id=NAME sets another", file=sys.stderr)
     try:
-        record = voxelize_video(args.video, args.out, video_id, settings)
+        record = voxelize_video(args.video, args.out, video_id, settings, args.threads)
     except VideoRefused as error:
         print_error(error)
         return EXIT_SOME_FAILED
@@ -107,6 +108,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("video", type=Path, metavar="VIDEO")
     one.add_argument("out", type=Path, metavar="OUT.h5")
     one.add_argument("--id", help="id of the video in the record (default: the file's stem)")
+    one.add_argument(
+        "--threads", type=command.whole(1), default=min(4, len(os.sched_getaffinity(0))), help="threads that compress; the bytes do not depend on it"
+    )
     command.add_settings(one, VoxelSettings)
     one = add("validate", _validate, "check event files; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)")
     one.add_argument("files", type=Path, nargs="+", metavar="FILE")
