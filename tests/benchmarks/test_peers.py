@@ -11,9 +11,9 @@ import pytest
 from benchmarks import peers
 
 from eventvox.__main__ import arguments
-from eventvox.contrast import ContrastSlicer
 from eventvox.settings import VoxelSettings
 from shardwork import command
+from tests.eventvox.reference import ContrastSlicer
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = {tool.title: tool for tool in peers.TOOLS}
