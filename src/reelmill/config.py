@@ -18,7 +18,7 @@ from shardwork.ids import ID_PATTERN
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
 """Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
 
-WORKFLOW_KEYS = ("table", "work_shards", "workers", "release")
+WORKFLOW_KEYS = ("table", "work_shards", "workers", "controls", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
 
@@ -125,6 +125,9 @@ class EventsConfig(_Section):
     """Compression of the event files and its level, 0 (fast) to 9 (small)."""
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
+    controls: bool = False
+    """Also render each video's events as a lossless control video, one picture for every frame, in `<results>/<run>/controls/events/`; needs
+    frames_per_bin 1 and interpolate_bins false."""
     release: ReleaseConfig = ReleaseConfig()
     """What is released of the event files, and how it is described; left out, these defaults hold."""
 
@@ -185,13 +188,23 @@ def resolve(config: Mapping[str, Any], configfiles: Sequence[Path | str]) -> Con
     """
     files = [read_config_file(Path(path)) for path in configfiles]
     try:
-        return Config.model_validate(config)
+        return _agreeing(Config.model_validate(config))
     except ValidationError as error:
         retyped = retype_command_line(error.errors(include_url=False), config, files)
     try:
-        return Config.model_validate(retyped)
+        return _agreeing(Config.model_validate(retyped))
     except ValidationError as error:
         raise config_error(error.errors(include_url=False), Config, files) from error
+
+
+def _agreeing(config: Config) -> Config:
+    """Return the configuration if its keys go together. Raises DataError (E_CONFIG_VALUE)."""
+    events = config.events
+    if events and events.controls and (events.frames_per_bin != 1 or events.interpolate_bins):
+        found = f"true with frames_per_bin {events.frames_per_bin} and interpolate_bins {str(events.interpolate_bins).lower()}"
+        hint = "a control video shows one frame step in each frame: set these two, or controls to false"
+        raise DataError(E_CONFIG_VALUE, "config: events.controls", found, "frames_per_bin 1 and interpolate_bins false", hint)
+    return config
 
 
 def load(paths: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:

@@ -323,3 +323,17 @@ def test_production_configuration_spells_out_every_key_that_decides_bytes() -> N
 def test_production_configuration_spells_out_the_release() -> None:
     written = yaml.safe_load((ROOT / "config/events_v1.yaml").read_text())["events"]["release"]
     assert EventsConfig(table="x").release.model_dump() == written
+
+
+@pytest.mark.parametrize("keys", ["frames_per_bin: 2", "interpolate_bins: true"])
+def test_controls_want_one_frame_step_in_each_bin(tmp_path: Path, keys: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"run: r\nevents:\n  table: t.csv\n  {keys}\n  controls: true\n")
+    with pytest.raises(DataError, match=r"events.controls: true with .*, expected frames_per_bin 1 and interpolate_bins false.*\[E_CONFIG_VALUE\]"):
+        load([path])
+    path.write_text(f"run: r\nevents:\n  table: t.csv\n  {keys}\n")
+    assert load([path]).events is not None
+
+
+def test_controls_change_no_event_file(tmp_path: Path) -> None:
+    assert EventsConfig(table="t.csv", controls=True).settings() == EventsConfig(table="t.csv").settings()
