@@ -6,12 +6,14 @@ import importlib.util
 import sys
 import tempfile
 import time
+from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import h5py
 
+from eventvox.controls import write_control
 from eventvox.hdf5 import read_values_digest
 from eventvox.settings import VoxelSettings
 from eventvox.voxelize import voxelize_video
@@ -26,8 +28,8 @@ def demo_videos() -> list[Path]:
     return [Path(spec.origin).parent / "datasets" / "data" / name for name in DEMO]
 
 
-def measure(source: Path, folder: Path) -> tuple[int, float, float, int]:
-    """Return pixels of all frames, CPU seconds to make and to read back the event file, and its bytes."""
+def measure(source: Path, folder: Path) -> tuple[int, float, float, int, float, int]:
+    """Return pixels of all frames, CPU seconds to make and to read back the event file, its bytes, and CPU seconds and bytes of its control video."""
     out = folder / f"{source.stem}.h5"
     before = time.process_time()
     voxelize_video(source, out, source.stem, VoxelSettings())
@@ -37,7 +39,8 @@ def measure(source: Path, folder: Path) -> tuple[int, float, float, int]:
     with h5py.File(out) as file:
         frames = int(file["voxel_event_count"][()].sum()) + 1
         height, width = file["events"].shape[-2:]
-    return frames * height * width, made - before, read - made, out.stat().st_size
+    control = write_control(out, folder / f"{source.stem}.mkv", Fraction(25))
+    return frames * height * width, made - before, read - made, out.stat().st_size, time.process_time() - read, control.bytes
 
 
 def main() -> None:
@@ -46,10 +49,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measure(sources[0], Path(folder))  # the first call compiles
         rows = [(source.name, *measure(source, Path(folder))) for source in sources]
-    rows.append(("all", *(sum(row[column] for row in rows) for column in (1, 2, 3, 4))))
-    for name, pixels, make, read, size in rows:
+    rows.append(("all", *(sum(row[column] for row in rows) for column in range(1, 7))))
+    for name, pixels, make, read, size, control, control_size in rows:
         times = f"{make * 1e9 / pixels:6.1f} ns to make {read * 1e9 / pixels:6.1f} ns to read"
-        print(f"{name:24} {pixels / 1e6:9.1f} Mpixel, per pixel: {times} {size / pixels:7.4f} bytes")
+        controls = f"{control * 1e9 / pixels:6.1f} ns and {control_size / pixels:7.4f} bytes of controls"
+        print(f"{name:24} {pixels / 1e6:9.1f} Mpixel, per pixel: {times} {size / pixels:7.4f} bytes {controls}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,12 @@ EVENT_VOXELIZED = {
     for shard, rows in EVENT_SHARDS.items()
 }
 EVENT_VALIDATED = {shard: EVENTS.manifest("validate_events", shard, key_of(event_stage.VALIDATE_VERSION, made.name)) for shard, made in EVENT_VOXELIZED.items()}
+CONTROLS = event_stage.controls_place(RUN / "controls" / "events", EVENTS)
+EVENT_CONTROLS = {
+    shard: CONTROLS.manifest(event_stage.CONTROLS_STEP, shard, key_of(event_stage.CONTROLS_VERSION, validated.name))
+    for shard, validated in EVENT_VALIDATED.items()
+    if CONFIG.events.controls
+}
 EVENT_MANIFESTS = [*EVENT_VOXELIZED.values(), *EVENT_VALIDATED.values()]
 EVENTS_RELEASE = RUN / "events_release"
 EVENT_RELEASE_SETTINGS = CONFIG.events.release.settings()
@@ -29,8 +35,9 @@ EVENT_RELEASE_KEY = key_of(
 )
 EVENT_RELEASE_MARK = event_stage.release_mark(EVENTS, EVENT_RELEASE_KEY)
 EVENT_SHARD_LISTS = [event_stage.shards_of(EVENTS_RELEASE, split) for split in event_stage.SPLITS]
+EVENT_FLAGS = {"table": CONFIG.events.table, "stage": EVENTS.stage, "work_shards": CONFIG.events.work_shards}
 BRANCHES["events"] = {
-    "manifests": EVENT_MANIFESTS,
+    "manifests": [*EVENT_MANIFESTS, *EVENT_CONTROLS.values()],
     "built": [
         EVENT_RELEASE_MARK,
         event_stage.description_of(EVENTS_RELEASE),
@@ -39,7 +46,7 @@ BRANCHES["events"] = {
     ],
     "release": EVENTS_RELEASE,
     "table": CONFIG.events.table,
-    "flags": as_flags({"table": CONFIG.events.table, "stage": EVENTS.stage, "work_shards": CONFIG.events.work_shards}),
+    "flags": as_flags({**EVENT_FLAGS, "controls": CONFIG.events.controls, "controls_stage": CONTROLS.stage}),
 }
 
 
@@ -93,6 +100,33 @@ rule validate_events:
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
+if CONFIG.events.controls:
+
+    rule render_event_controls:
+        input:
+            made=lambda wildcards: EVENT_VOXELIZED[wildcards.shard],
+            validated=lambda wildcards: EVENT_VALIDATED[wildcards.shard],
+        output:
+            manifest=CONTROLS.manifest(event_stage.CONTROLS_STEP, "{shard}", "{key}"),
+        log:
+            LOGS / "render_event_controls" / "{shard}.{key}.log",
+        benchmark:
+            LOGS / "render_event_controls" / "{shard}.{key}.tsv"
+        conda:
+            "../envs/events.yaml"
+        threads: CONFIG.events.workers
+        resources:
+            mem_mb=lambda wildcards, attempt: attempt * (500 + 500 * CONFIG.events.workers),
+            runtime=lambda wildcards, attempt: attempt * 240,
+        params:
+            version=event_stage.CONTROLS_VERSION,
+            check=CHECK,
+            flags=as_flags({"events": EVENTS.stage, "stage": CONTROLS.stage, "redo": CONFIG.redo.events}),
+        shell:
+            step("render_event_controls", verify=CONFIG.verify)
+            + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} 2> {log:q}"
+
+
 rule write_event_manifest:
     input:
         manifests=EVENT_MANIFESTS,
@@ -112,7 +146,7 @@ rule write_event_manifest:
     params:
         version=event_stage.MANIFEST_VERSION,
         settings=as_flags({**EVENT_RELEASE_SETTINGS, **CONFIG.events.settings()}),
-        flags=BRANCHES["events"]["flags"],
+        flags=as_flags(EVENT_FLAGS),
         release=as_flags({"release": EVENTS_RELEASE}),
     shell:
         step("write_event_manifest", key=EVENT_RELEASE_KEY) + " {params.flags} {params.release} {params.settings} 2> {log:q}"

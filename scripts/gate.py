@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import _src  # noqa: F401
-from eventvox.stage import KEY, STEPS, events_place, read_video_table
+from eventvox.stage import CONTROLS_STEP, KEY, STEPS, controls_place, events_place, read_video_table
 from reelmill.report import as_text
 from shardwork import command
 from shardwork.errors import EXIT_FAULT, DataError, print_error
@@ -19,6 +19,8 @@ arguments.add_argument("--report", type=Path, required=True, help="the branch's 
 arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
 arguments.add_argument("--work-shards", type=command.whole(1), required=True, help="how many work shards the table is cut into")
+arguments.add_argument("--controls", type=command.truth, default=False, help="whether control videos are made (default: false)")
+arguments.add_argument("--controls-stage", type=Path, required=True, help="the folder of the control videos, results/RUN/controls/events")
 arguments.add_argument("--max-quarantined", type=command.whole(0), default=0, help="how many refused items are accepted (default: 0)")
 arguments.add_argument("--prune", type=command.truth, default=False, help="delete files set aside for ids that the table no longer has")
 arguments.add_argument("--passed", type=Path, required=True, help="written when the branch passes")
@@ -34,6 +36,12 @@ def main(args) -> int:
     live = split_rows(read_video_table(args.table), KEY, args.work_shards)
     for path in sweep(place, STEPS, live, args.prune):
         print(f"{path.name}: no row of the table names it: set aside in {args.stage}/quarantine", file=sys.stderr)
+    controls = controls_place(args.controls_stage, place)
+    # switched off, none of them is asked for, and a trainer must not find them; switched on again, they come back without being made again
+    swept = sweep(controls, (CONTROLS_STEP,), live, args.prune) if args.controls else sweep(controls, (), (), False)
+    reason = "no row of the table names it" if args.controls else "controls are switched off"
+    for path in swept:
+        print(f"{path.name}: {reason}: set aside in {controls.quarantine}", file=sys.stderr)
     print(as_text(summary), end="", file=sys.stderr)
     try:
         check_gate(branch, summary, args.max_quarantined)

@@ -20,6 +20,7 @@ from shardwork.ids import is_id, suggest_id
 from shardwork.jsonio import dumps, dumps_pretty, write_json
 
 SUFFIXES = (".h5", ".hdf5")
+SHEET, FILM = ".png", ".mp4"
 
 
 def _voxelize(args: argparse.Namespace) -> int:
@@ -79,6 +80,27 @@ def _info(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _render(args: argparse.Namespace) -> int:
+    from eventvox.film import write_film
+    from eventvox.pictures import open_slices, write_sheet
+
+    suffix = args.out.suffix.lower()
+    if suffix not in (SHEET, FILM):
+        raise DataError("bad_argument", "--out", str(args.out), f"a name that ends in {SHEET} or {FILM}", "the ending says what is made")
+    if args.voxel and suffix != SHEET:
+        raise DataError("bad_argument", "--voxel", "given for a film", "a contact sheet", f"a film shows every slice: leave it out, or end --out in {SHEET}")
+    if args.video and suffix != FILM:
+        raise DataError("bad_argument", "--video", "given for a contact sheet", "a film", f"leave it out, or end --out in {FILM}")
+    if not args.file.is_file():
+        raise DataError("missing_file", args.file, "no such file", "an event file", "correct the path")
+    with open_slices(args.file) as source:
+        if suffix == SHEET:
+            print(f"{args.out}: voxels {', '.join(map(str, write_sheet(source, args.out, args.voxel or ()))) or 'none'} of {source.voxels}")
+        else:
+            print(f"{args.out}: {write_film(source, args.out, args.video)} frames at {float(source.rate):g} fps")
+    return EXIT_OK
+
+
 def _release_verify(args: argparse.Namespace) -> int:
     try:
         problems = verify_release(args.folder, args.fast)
@@ -121,6 +143,11 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("file", type=Path, metavar="FILE")
     one.add_argument("--json", action="store_true", help="as JSON")
     _add_timeout(one)
+    one = add("render", _render, "show an event file: a contact sheet (PNG) or a film (MP4), + red, - blue; exits 0 or 2 (bad input)")
+    one.add_argument("file", type=Path, metavar="FILE.h5")
+    one.add_argument("--out", type=Path, required=True, metavar="PNG|MP4", help="a .png shows chosen voxels bin by bin, an .mp4 every slice in order")
+    one.add_argument("--voxel", type=int, nargs="+", metavar="T", help="voxels of the contact sheet; -1 is the last (default: evenly spaced ones)")
+    one.add_argument("--video", type=Path, metavar="SOURCE", help="the source video, to stand beside its events in a film")
     release = commands.add_parser("release", help="look at a release: `release verify DIR`", description="Look at a release.", allow_abbrev=False)
     text = "check a release whole; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)"
     one = add("verify", _release_verify, text, release.add_subparsers(required=True, metavar="COMMAND"))

@@ -208,7 +208,7 @@ class GrayVideo:
         # Jumps and missing tails show only at the end, so a prefix is found by decoding twice: 0.4 of 2.5 CPU seconds more (measured, 720p).
         limit, gaps = self._find_prefix() if self.settings.gap_policy == "prefix" else (None, ())
         gray: GrayConverter | None = None
-        for frame in self._decoded():
+        for frame in self.decoded():
             if self._tally.frames - 1 == limit:
                 break
             if gray is None:
@@ -230,7 +230,7 @@ class GrayVideo:
     def _find_prefix(self) -> tuple[int | None, tuple[Gap, ...]]:
         """Return how many frames stand before the first gap (None: there is none) and all gaps, by a decode of its own."""
         with open_video(self.path, self.settings) as scout:
-            for _ in scout._decoded():
+            for _ in scout.decoded():
                 pass
             gaps = scout._tally.gaps(scout._promise)
             limit = whole_prefix(gaps) if gaps else None
@@ -254,8 +254,8 @@ class GrayVideo:
             raise self._refuse("single_frame", "", "at least 2 frames")
         self._report = DecodeReport(frames, self._mean, self._rotation, tally.failures, not tally.constant_rate, gaps)
 
-    def _decoded(self) -> Iterator[VideoFrame]:
-        """Yield the decoded frames, all of one size, and note what fails."""
+    def decoded(self) -> Iterator[VideoFrame]:
+        """Yield the decoded frames as PyAV gives them, all of one size, and note what fails. Raises VideoRefused (size_change)."""
         # A failed packet is passed over; the end of the file is told apart from a failure, so the tries need no limit.
         size: tuple[int, int] | None = None
         for packet in self._packets():

@@ -15,6 +15,8 @@ VALIDATE_VERSION = 2
 """Raised when validation finds more than before, so that finished files are looked at again."""
 MANIFEST_VERSION = 1
 """Raised when a change of code changes the bytes of a manifest, of the scales or of what stands beside them."""
+CONTROLS_VERSION = 1
+"""Raised when a change of code or of a pinned encoder changes the bytes of a control video."""
 PACK_VERSION = 1
 """Raised when a change of code changes the bytes of a release shard."""
 CHECKSUM_VERSION = 1
@@ -22,6 +24,8 @@ CHECKSUM_VERSION = 1
 
 STEPS = ("voxelize_events", "validate_events")
 """Steps of work shards, in their order."""
+CONTROLS_STEP = "render_event_controls"
+"""A further one, in a place of its own, where control videos are switched on."""
 SPLITS = ("train", "validation")
 SCALES = ("medium", "small")
 """Drawn subsets of a release; `large` is the whole."""
@@ -47,6 +51,24 @@ def _id_of(name: str) -> str | None:
 def outputs_of(place: Place, video_id: str, split: str) -> tuple[Path, Path]:
     """Return the voxel file and the sidecar of a video."""
     return place.stage / split / f"{video_id}.h5", place.stage / "sidecars" / f"{video_id}.json"
+
+
+def controls_place(stage: Path, events: Place) -> Place:
+    """Return where control videos are kept: <id>.mkv and sidecars/<id>.json.
+
+    stage : results/<run>/controls/events.   events : the place of the event files that they are made from.
+    """
+    return Place(stage, (stage, stage / "sidecars"), _control_id_of, events)
+
+
+def _control_id_of(name: str) -> str | None:
+    stem, _, suffix = name.rpartition(".")
+    return stem if suffix in ("mkv", "json") and is_id(stem) else None
+
+
+def controls_of(place: Place, video_id: str) -> tuple[Path, Path]:
+    """Return the control video and the sidecar of a video."""
+    return place.stage / f"{video_id}.mkv", place.stage / "sidecars" / f"{video_id}.json"
 
 
 def description_of(release: Path) -> Path:

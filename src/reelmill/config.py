@@ -21,7 +21,7 @@ Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra=
 CODECS = "auto, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9"
 CODEC_PATTERN = r"^(auto|rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|zlib:[0-9])$"
 
-WORKFLOW_KEYS = ("table", "work_shards", "workers", "release")
+WORKFLOW_KEYS = ("table", "work_shards", "workers", "controls", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
 
@@ -128,6 +128,9 @@ class EventsConfig(_Section):
     """Compression of the event files, gzip to any reader: rle is made for events, auto is it or zlib-ng:4, the rest are libraries and levels."""
     max_file_gib: float = Field(0.0, ge=0)
     """Set aside a video whose event file would be larger than this many GiB; 0 sets no limit."""
+    controls: bool = False
+    """Also render each video's events as a lossless control video, one picture for every frame, in `<results>/<run>/controls/events/`; needs
+    frames_per_bin 1 and interpolate_bins false."""
     release: ReleaseConfig = ReleaseConfig()
     """What is released of the event files, and how it is described; left out, these defaults hold."""
 
@@ -188,13 +191,23 @@ def resolve(config: Mapping[str, Any], configfiles: Sequence[Path | str]) -> Con
     """
     files = [read_config_file(Path(path)) for path in configfiles]
     try:
-        return Config.model_validate(config)
+        return _agreeing(Config.model_validate(config))
     except ValidationError as error:
         retyped = retype_command_line(error.errors(include_url=False), config, files)
     try:
-        return Config.model_validate(retyped)
+        return _agreeing(Config.model_validate(retyped))
     except ValidationError as error:
         raise config_error(error.errors(include_url=False), Config, files) from error
+
+
+def _agreeing(config: Config) -> Config:
+    """Return the configuration if its keys go together. Raises DataError (E_CONFIG_VALUE)."""
+    events = config.events
+    if events and events.controls and (events.frames_per_bin != 1 or events.interpolate_bins):
+        found = f"true with frames_per_bin {events.frames_per_bin} and interpolate_bins {str(events.interpolate_bins).lower()}"
+        hint = "a control video shows one frame step in each frame: set these two, or controls to false"
+        raise DataError(E_CONFIG_VALUE, "config: events.controls", found, "frames_per_bin 1 and interpolate_bins false", hint)
+    return config
 
 
 def load(paths: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:

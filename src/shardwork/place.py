@@ -24,12 +24,13 @@ class Place:
     """The folders of a stage.
 
     stage : results/<run>/<stage>.   folders : those below it that hold published items.   id_of : the id in a file name, or None for a name
-    that is none of the stage's.
+    that is none of the stage's.   before : the place of the stage whose files this one works on, if it is another.
     """
 
     stage: Path
     folders: tuple[Path, ...]
     id_of: Callable[[str], str | None]
+    before: Place | None = None
 
     @property
     def quarantine(self) -> Path:
@@ -37,7 +38,9 @@ class Place:
         return self.stage / "quarantine"
 
     def aside(self, path: Path) -> Path:
-        """Return where a published file or folder is set aside to."""
+        """Return where a published file or folder is set aside to: one of the stage before in that stage's own quarantine."""
+        if self.before is not None and not path.is_relative_to(self.stage):
+            return self.before.aside(path)
         return self.quarantine / path.relative_to(self.stage)
 
     def manifest(self, step: str, shard: str, key: str) -> Path:

@@ -61,16 +61,17 @@ def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, optio
 def run_guard(step: Step, shard: str, items_of: Callable[[list[Fields]], Sequence[Item]], earlier: str, place: Place, options: Options) -> list[Fields]:
     """Run a step that checks the files of an earlier one, as `run_shard` does.
 
-    earlier : that step's name.   items_of : makes the items from the rows of its shard manifest.
+    earlier : that step's name, of this stage or of the one before.   items_of : makes the items from the rows of its shard manifest.
     Where a file is missing or not what the manifest says, the manifest is taken away, so that the same command makes the file again.
     Raises Fault (fault_stale) then.
     """
-    items = items_of(the_manifest(place, earlier, shard))
+    there = place.before or place
+    items = items_of(the_manifest(there, earlier, shard))
     try:
         return run_shard(step, shard, items, place, options)
     except Fault as fault:
         if fault.code == "fault_stale":
-            retract_manifests(place, earlier, shard)
+            retract_manifests(there, earlier, shard)
         raise
 
 

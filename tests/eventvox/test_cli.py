@@ -123,3 +123,36 @@ def test_info_shows_the_file_and_refuses_another(folder, capsys):
     assert main(["info", "a.h5"]) == 0
     assert "slices: 8" in capsys.readouterr().out
     assert main(["info", "a.mkv"]) == 2
+
+
+def test_render_makes_a_sheet_or_a_film_by_the_ending(folder, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    capsys.readouterr()
+    assert main(["render", "a.h5", "--out", "a.png", "--voxel", "1", "0"]) == 0
+    assert main(["render", "a.h5", "--out=a.MP4", "--video=a.mkv"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["a.png: voxels 1, 0 of 2", "a.MP4: 9 frames at 25 fps"]
+    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG") and (folder / "a.MP4").read_bytes()[4:8] == b"ftyp"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["a.h5", "--out=a.gif"],
+        ["a.h5", "--out=png"],
+        ["a.h5", "--out=a.mp4", "--voxel=1"],
+        ["a.h5", "--out=a.png", "--video=a.mkv"],
+        ["a.h5", "--out=a.png", "--voxel=2"],
+        ["a.h5", "--out=a.mp4", "--video=none.mkv"],
+        ["a.mkv", "--out=a.png"],
+        ["none.h5", "--out=a.png"],
+        [".", "--out=a.png"],
+    ],
+)
+def test_render_of_what_cannot_be_is_2_and_writes_nothing(folder, argv, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    capsys.readouterr()
+    before = sorted(folder.iterdir())
+    assert main(["render", *argv]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before

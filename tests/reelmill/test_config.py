@@ -339,3 +339,17 @@ def test_the_codecs_are_those_that_the_step_knows():
                 known = False
             assert bool(re.search(CODEC_PATTERN, text)) == known, text
     assert CODECS == CODECS_TEXT
+
+
+@pytest.mark.parametrize("keys", ["frames_per_bin: 2", "interpolate_bins: true"])
+def test_controls_want_one_frame_step_in_each_bin(tmp_path: Path, keys: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"run: r\nevents:\n  table: t.csv\n  {keys}\n  controls: true\n")
+    with pytest.raises(DataError, match=r"events.controls: true with .*, expected frames_per_bin 1 and interpolate_bins false.*\[E_CONFIG_VALUE\]"):
+        load([path])
+    path.write_text(f"run: r\nevents:\n  table: t.csv\n  {keys}\n")
+    assert load([path]).events is not None
+
+
+def test_controls_change_no_event_file(tmp_path: Path) -> None:
+    assert EventsConfig(table="t.csv", controls=True).settings() == EventsConfig(table="t.csv").settings()

@@ -23,8 +23,10 @@ def row(video_id: str, width: str = "", height: str = "", frames: str = "") -> d
     return {"video_id": video_id, "path": f"{video_id}.mp4", "width": width, "height": height, "frames": frames}
 
 
-def of(rows: list[dict[str, str]], work_shards: int = 20, workers: int = 1, free: int = 100 * GIB, inodes: int | None = 10**6) -> estimate.Estimate:
-    config = Config(run="demo", events=EventsConfig(table="videos.csv", work_shards=work_shards, workers=workers))
+def of(
+    rows: list[dict[str, str]], work_shards: int = 20, workers: int = 1, free: int = 100 * GIB, inodes: int | None = 10**6, controls: bool = False
+) -> estimate.Estimate:
+    config = Config(run="demo", events=EventsConfig(table="videos.csv", work_shards=work_shards, workers=workers, controls=controls))
     return estimate.of_rows(rows, TABLE, config, Disk(Path("/disk"), free, inodes), cores=4.0)
 
 
@@ -36,6 +38,19 @@ def test_pixels_cpu_and_disk_are_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.videos, found.unknown, found.shards, found.jobs, found.pixels) == (2, 0, 1, 2, 400_000_000)
     assert found.cpu_hours == pytest.approx(0.005) and found.job_hours == pytest.approx(0.004) and found.output_bytes == 200_000_000
     assert found.inodes == 2 * estimate.FILES_PER_VIDEO + estimate.FILES_PER_SHARD
+
+
+def test_controls_add_their_jobs_time_and_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("VOXELIZE_NS_PER_PIXEL", 36.0), ("VALIDATE_NS_PER_PIXEL", 9.0), ("CONTROL_NS_PER_PIXEL", 45.0), ("CONTROL_BYTES_PER_PIXEL", 2.0)):
+        monkeypatch.setattr(estimate, name, value)
+    monkeypatch.setattr(estimate, "OUTPUT_BYTES_PER_PIXEL", 1.0)
+    rows = [row("a", "1000", "1000", "400")]
+    found = of(rows, work_shards=1, controls=True, free=10**9)
+    assert (found.jobs, found.output_bytes, found.control_bytes) == (3, 400_000_000, 800_000_000)
+    assert found.cpu_hours == pytest.approx(0.01) and found.job_hours == pytest.approx(0.005)
+    assert found.inodes == 2 * estimate.FILES_PER_VIDEO + estimate.FILES_PER_SHARD + estimate.FILES_PER_CONTROL_SHARD
+    assert "controls  762.9 MiB of control videos beside them" in estimate.lines(found)
+    assert "the event files and control videos will not fit" in warnings(found)[0] and of(rows).control_bytes == 0
 
 
 def test_jobs_are_counted_for_shards_that_hold_videos_alone() -> None:

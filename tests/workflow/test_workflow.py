@@ -102,6 +102,50 @@ def test_changed_caption_rewrites_the_manifests_and_makes_no_voxel_again(project
     assert NOTHING in project.ok("--dry-run")
 
 
+def controls(project: Project) -> dict[str, bytes]:
+    folder = project.results() / "controls" / "events"
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.mkv"))}
+
+
+def test_controls_are_rendered_set_aside_and_taken_back_as_the_config_and_the_table_say(project: Project) -> None:
+    config = (project.folder / "config" / "config.yaml").read_text()
+    project.write_config(config + "  controls: true\n")
+    said = project.ok()
+    assert (jobs(said, "voxelize_events"), jobs(said, "render_event_controls"), jobs(said, "write_event_manifest")) == (0, 3, 0)
+    assert "  render_event_controls: 4 files" in said
+    made = controls(project)
+    assert list(made) == ["NA.mkv", "c_3.mkv", "v_--b.mkv", "v_k.mkv"]
+    assert NOTHING in project.ok("--dry-run")
+
+    project.write_config(config)
+    project.ok()
+    assert controls(project) == {}
+    assert (project.results() / "controls" / "events" / "quarantine" / "v_k.mkv").read_bytes() == made["v_k.mkv"]
+    project.write_config(config + "  controls: true\n")
+    project.ok()
+    assert controls(project) == made
+    logs = sorted(project.results().glob("logs/render_event_controls/*.log"))
+    assert logs and all("adopted" in log.read_text() and " made" not in log.read_text() for log in logs)
+
+    (project.folder / "data" / "videos" / "v_k.mkv").unlink()
+    project.make_table("--remove-gone")
+    project.ok()
+    assert list(controls(project)) == ["NA.mkv", "c_3.mkv", "v_--b.mkv"]
+    (project.results() / "controls" / "events" / "NA.mkv").unlink()
+    project.ok("--config", "verify=full")
+    assert controls(project) == {name: data for name, data in made.items() if name != "v_k.mkv"}
+
+
+def test_refused_video_has_no_control_and_is_counted_once(project: Project) -> None:
+    (project.folder / "data" / "videos" / "page.mp4").write_text("<html>404</html>")
+    project.make_table()
+    project.write_config((project.folder / "config" / "config.yaml").read_text() + "  controls: true\nmax_quarantined: 1\n")
+    project.ok()
+    summary = read_json(project.results() / "report" / "events.json")
+    assert (summary["passed"], summary["codes"]) == (4, {"not_a_video": 1})
+    assert list(controls(project)) == ["NA.mkv", "c_3.mkv", "v_--b.mkv", "v_k.mkv"]
+
+
 def test_release_setting_makes_the_release_anew_and_no_voxel(project: Project) -> None:
     release = project.results() / "events_release"
     project.write_config((project.folder / "config" / "config.yaml").read_text() + "  release:\n    dark_below: 0.01\n    members_per_shard: 3\n")
@@ -296,6 +340,7 @@ BAD = {
     "yaml clock": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 12:30\n", "12:30"),
     "yaml exponent": ("run: r\nevents:\n  table: data/videos.csv\n  eps: 1e3\n", "1e3"),
     "scales not nested": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {small: 0.5}\n", "Small is a part of Medium"),
+    "controls of summed steps": ("run: r\nevents:\n  table: data/videos.csv\n  frames_per_bin: 5\n  controls: true\n", "events.controls"),
     "unknown condition": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {require: bright}\n", "'bright'"),
     "duplicate key": ("run: r\nrun: s\nevents:\n  table: data/videos.csv\n", "twice"),
     "unwritable": ("run: r\nresults: /proc/here\nevents:\n  table: data/videos.csv\n", "[unwritable]"),
@@ -330,10 +375,10 @@ def test_user_config_is_not_mixed_with_the_demo(project: Project) -> None:
 def test_every_rule_is_a_script_with_log_benchmark_env_and_version() -> None:
     rules = {}
     for path in (ROOT / "rules").glob("*.smk"):
-        for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
+        for name, body in re.findall(r"^(?:    )?rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
             rules[name] = body
     whole_stage = {"write_event_manifest", "pack_events", "checksum_events", "write_report", "gate"}
-    assert {"voxelize_events", "validate_events", *whole_stage} <= rules.keys()
+    assert {"voxelize_events", "validate_events", "render_event_controls", *whole_stage} <= rules.keys()
     for name, body in rules.items():
         assert (ROOT / "scripts" / f"{name}.py").exists(), name
         for part in ("log:", "benchmark:", "conda:", "resources:", "mem_mb=lambda wildcards, attempt: attempt", "runtime=", "version=", f'step("{name}"'):
