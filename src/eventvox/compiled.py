@@ -22,6 +22,11 @@ def compiled(function: Any) -> Any:
         return numba.njit(**options)(function)
 
 
+def inlined(function: Any) -> Any:
+    """Return the function to be written into each compiled one that calls it."""
+    return numba.njit(inline="always")(function)
+
+
 def _load_eight(typing: Any, data: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])

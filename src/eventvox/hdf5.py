@@ -1,18 +1,20 @@
 """The event file: a streaming writer, and a digest of its values for readers and for the look after writing.
 
 The chunks are compressed here, by several threads if asked, and written as they are: HDF5's own filters would work on one of them at a time.
-The digest is xxh3 (128 bits) over the three little-endian int64 numbers 5, H, W and then all chunks in order, each as `layout` says: before compression,
-filled up with 0. T needs no place of its own: it follows from the number of bytes. It does not depend on the codec, so it stays when deflate's bytes change.
+The digest is xxh3 (128 bits) over the three little-endian int64 numbers 5, H, W and then, for all chunks in order, the 16 bytes of the chunk's own xxh3 as
+`layout` says: before compression, filled up with 0. T needs no place of its own: it follows from the number of bytes. It does not depend on the codec, so
+it stays when deflate's bytes change.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections import deque
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,18 @@ from numpy.typing import NDArray
 from eventvox.chunktable import MISSING, chunk_table
 from eventvox.codecs import compressor
 from eventvox.inflate import best_inflater
-from eventvox.kernel import split_planes
-from eventvox.layout import COUNTS, EVENTS, GZIP_LEVEL, SIDE_CHUNK, STARTS, event_chunks, planes_shape
+from eventvox.kernel import split_chunk
+from eventvox.layout import COUNTS, EVENTS, GZIP_LEVEL, SIDE_CHUNK, STARTS, corners, event_chunks, planes_shape
 from eventvox.settings import VoxelSettings, parse_codec
 from eventvox.voxels import Voxel
 from shardwork.digests import new_xxh3
+
+
+def digest_chunk(chunk: NDArray[np.uint8] | bytes | bytearray) -> bytes:
+    """Return the digest of one uncompressed chunk, 16 bytes."""
+    hasher = new_xxh3()
+    hasher.update(chunk)
+    return bytes(hasher.digest())
 
 
 class ValuesDigest:
@@ -37,26 +46,29 @@ class ValuesDigest:
         self._hasher = new_xxh3()
         self._hasher.update(np.array([num_bins, height, width], "<i8").tobytes())
 
-    def add(self, chunks: NDArray[np.uint8] | bytes | bytearray) -> None:
-        """Add chunks as `layout` says, one or many, contiguous."""
-        self._hasher.update(chunks)
+    def add(self, chunk_digest: bytes) -> None:
+        """Add the digest of the next chunk, as `digest_chunk` returns it."""
+        self._hasher.update(chunk_digest)
 
     def hexdigest(self) -> str:
         """Return the digest so far, as hex."""
         return str(self._hasher.hexdigest())
 
 
+Fill = Callable[[tuple[int, int], NDArray[np.uint8]], None]
+"""Writes the part of a voxel that one chunk holds: from its corner (y, x) to its planes (2, 5, chunk height, chunk width) uint8, all of them."""
+
+
 class EventWriter:
     """An event file that grows by one voxel at a time. Two writes of the same values give the same bytes, whatever the number of threads.
 
-    planes : (chunks, 2, 5, chunk height, chunk width) uint8, room for the next voxel as `layout` says; what lies beyond the picture stays 0.
     clipped : int, saturated values so far.   slices : int, slices so far.   voxels : int, T so far.
     """
 
     def __init__(self, file: Any, keeper: _FaultKeeper, height: int, width: int, fps: float, settings: VoxelSettings, pool: ThreadPoolExecutor | None) -> None:
         """Lay out the datasets and attributes in an open, empty file."""
         self._file, self._keeper, self._pool = file, keeper, pool
-        self.voxels = self.slices = self.clipped = self._sent = 0
+        self.voxels = self.slices = self.clipped = self._stored = 0
         self._digest = ValuesDigest(settings.num_bins, height, width)
         self._compress = compressor(parse_codec(settings.codec))
         shape = (settings.num_bins, height, width)
@@ -73,11 +85,10 @@ class EventWriter:
             shuffle=True,
             track_times=False,
         )
-        self._corners = [(y, x) for y in range(0, height, chunks[2]) for x in range(0, width, chunks[3])]
-        # With threads a voxel is filled while they compress the one before it.
-        self._rooms = [np.zeros(planes_shape(*shape), np.uint8) for _ in range(2 if pool else 1)]
-        self._waiting: deque[list[Future[bytes]]] = deque()
-        self.planes = self._rooms[0]
+        self._corners = corners(height, width)
+        self._shape = planes_shape(*shape)
+        self._rooms = threading.local()
+        self._waiting: list[Future[tuple[bytes, bytes]]] = []
         self._starts, self._counts = (
             file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=dtype, chunks=(SIDE_CHUNK,), compression="lzf", shuffle=True, track_times=False)
             for name, dtype in ((STARTS, "<i8"), (COUNTS, "<i4"))
@@ -94,41 +105,50 @@ class EventWriter:
 
     def append(self, voxel: Voxel) -> None:
         """Write the next voxel. Raises OSError where the disk is at fault."""
-        split_planes(voxel.events, self.planes)
-        self.commit(voxel.start, voxel.count, voxel.clipped)
+        self.write(partial(split_chunk, voxel.events), voxel.start, voxel.count, voxel.clipped)
 
-    def commit(self, start: int, count: int, clipped: int = 0) -> None:
-        """Write the voxel that `planes` holds; `planes` is then another array, of any content inside the picture. Raises OSError where the disk is at fault.
+    def write(self, fill: Fill, start: int, count: int, clipped: int = 0) -> None:
+        """Write the next voxel, chunk by chunk. Raises OSError where the disk is at fault.
 
+        fill : called for every chunk, perhaps after this returns, but not after the next write returns.
         start : number of its first slice.   count : slices in it.   clipped : values that were saturated.
         """
-        self._digest.add(self.planes.reshape(-1))
-        chunks = list(self.planes.reshape(len(self._corners), -1))
         if self._pool is None:
-            self._write(self._compress(chunk) for chunk in chunks)
+            self._store(self._make(fill, corner) for corner in self._corners)
         else:
-            self._waiting.append([self._pool.submit(self._compress, chunk) for chunk in chunks])
-            if len(self._waiting) == len(self._rooms):
-                self._write_waiting()
+            # While the threads work on this voxel the caller decodes the next one; `fill` may rely on the one before it being done.
+            self._store_waiting()
+            self._waiting = [self._pool.submit(self._make, fill, corner) for corner in self._corners]
         self._rows.append((start, count))
         if len(self._rows) == SIDE_CHUNK:
             self._write_rows()
         self.voxels += 1
         self.slices += count
         self.clipped += clipped
-        self.planes = self._rooms[self.voxels % len(self._rooms)]
         if self._keeper.error is not None:
             raise self._keeper.error
 
-    def _write(self, streams: Any) -> None:
-        """Write the compressed chunks of the next voxel, in their order."""
-        self._events.resize(self._sent + 1, axis=0)
-        for corner, stream in zip(self._corners, streams, strict=True):
-            self._events.id.write_direct_chunk((self._sent, 0, *corner), stream)
-        self._sent += 1
+    def _make(self, fill: Fill, corner: tuple[int, int]) -> tuple[bytes, bytes]:
+        """Return the digest and the compressed bytes of one chunk."""
+        if not hasattr(self._rooms, "planes"):
+            self._rooms.planes = np.empty(self._shape, np.uint8)
+        planes: NDArray[np.uint8] = self._rooms.planes
+        fill(corner, planes)
+        chunk = planes.reshape(-1)
+        return digest_chunk(chunk), self._compress(chunk)
 
-    def _write_waiting(self) -> None:
-        self._write(future.result() for future in self._waiting.popleft())
+    def _store(self, chunks: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put the chunks of the next voxel into the file, in their order."""
+        self._events.resize(self._stored + 1, axis=0)
+        for corner, (digest, stream) in zip(self._corners, chunks, strict=True):
+            self._digest.add(digest)
+            self._events.id.write_direct_chunk((self._stored, 0, *corner), stream)
+        self._stored += 1
+
+    def _store_waiting(self) -> None:
+        if self._waiting:
+            self._store(future.result() for future in self._waiting)
+            self._waiting = []
 
     def _write_rows(self) -> None:
         """Write the starts and counts that wait for a whole chunk."""
@@ -140,8 +160,7 @@ class EventWriter:
 
     def flush(self) -> None:
         """Write all that still waits."""
-        while self._waiting:
-            self._write_waiting()
+        self._store_waiting()
         if self._rows:
             self._write_rows()
 
@@ -151,7 +170,7 @@ class EventWriter:
         return int(self._file.id.get_filesize())
 
     def values_digest(self) -> str:
-        """Return the digest of the voxels so far, as hex."""
+        """Return the digest of the voxels so far, as hex; after `flush`."""
         return self._digest.hexdigest()
 
 
@@ -226,5 +245,5 @@ def read_values_digest(path: Path) -> str:
                 raise OSError(f"{path.name}: chunk {place} cannot be inflated: {error}") from error
             if len(values) != table.chunk_bytes:
                 raise OSError(f"{path.name}: chunk {place} holds {len(values)} bytes, expected {table.chunk_bytes}")
-            digest.add(values)
+            digest.add(digest_chunk(values))
     return digest.hexdigest()

@@ -22,7 +22,12 @@ def event_chunks(num_bins: int, height: int, width: int) -> tuple[int, int, int,
     return 1, num_bins, min(height, TILE_PX), min(width, TILE_PX)
 
 
-def planes_shape(num_bins: int, height: int, width: int) -> tuple[int, int, int, int, int]:
-    """Return the shape of one voxel as its chunks hold it: (chunks row by row, low and high bytes, bins, chunk height, chunk width)."""
-    _, _, tall, wide = event_chunks(num_bins, height, width)
-    return -(-height // tall) * -(-width // wide), 2, num_bins, tall, wide
+def planes_shape(num_bins: int, height: int, width: int) -> tuple[int, int, int, int]:
+    """Return the shape of an uncompressed chunk's bytes: (low and high bytes, bins, chunk height, chunk width)."""
+    return 2, *event_chunks(num_bins, height, width)[1:]
+
+
+def corners(height: int, width: int) -> list[tuple[int, int]]:
+    """Return the upper left corner of each chunk of a voxel, (y, x) in pixels, row by row, as they follow in a file."""
+    _, _, tall, wide = event_chunks(0, height, width)
+    return [(y, x) for y in range(0, height, tall) for x in range(0, width, wide)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -16,7 +17,7 @@ from eventvox.decode import GrayVideo, open_video
 from eventvox.gaps import Gap
 from eventvox.gray import library_versions
 from eventvox.hdf5 import EventWriter, create_events, read_values_digest
-from eventvox.kernel import ContrastKernel
+from eventvox.kernel import ChunkKernel, ContrastKernel
 from eventvox.layout import COUNTS
 from eventvox.settings import VoxelSettings
 from eventvox.stage import VOXELIZE_VERSION
@@ -118,24 +119,27 @@ def _write(path: Path, video: GrayVideo, settings: VoxelSettings, threads: int) 
 
 def append_voxels(writer: EventWriter, first: NDArray[np.uint8], rest: Iterator[NDArray[np.uint8]], settings: VoxelSettings) -> Iterator[int]:
     """Write the voxels of a video; yields how many there are after each.   first, rest : its frames, (H, W) uint8, gray."""
-    kernel = ContrastKernel(first, settings)
-    if settings.frames_per_bin > 1:  # with one slice a bin, interpolation changes nothing
-        for voxel in group_slices((kernel.slice_events(frame) for frame in rest), settings):
+    if settings.frames_per_bin > 1:
+        slicer = ContrastKernel(first, settings)
+        for voxel in group_slices((slicer.slice_events(frame) for frame in rest), settings):
             writer.append(voxel)
             yield writer.voxels
         return
-    # One slice a bin, as in format v1.0: the kernel writes the chunks themselves.
+    # One slice a bin, as in format v1.0, where interpolation changes nothing: the kernel writes the chunks themselves.
+    kernel = ChunkKernel(first, settings)
+    # two, since the writer may still be at work on the voxel before
+    rooms = [np.empty((settings.num_bins, *first.shape), np.uint8) for _ in range(2)]
     start = count = 0
     for frame in rest:
-        kernel.fill_planes(frame, writer.planes, count)
+        frames = rooms[writer.voxels % 2]
+        frames[count] = frame
         count += 1
         if count == settings.num_bins:
-            writer.commit(start, count)
+            writer.write(partial(kernel.fill, frames), start, count)
             start, count = start + count, 0
             yield writer.voxels
     if count:
-        writer.planes[:, :, count:] = 0
-        writer.commit(start, count)
+        writer.write(partial(kernel.fill, rooms[writer.voxels % 2][:count]), start, count)
         yield writer.voxels
 
 

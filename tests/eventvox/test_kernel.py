@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventvox.hdf5 import create_events
-from eventvox.kernel import ContrastKernel, split_planes
+from eventvox.kernel import ContrastKernel, split_chunk
 from eventvox.layout import planes_shape
 from eventvox.settings import VoxelSettings
 from eventvox.voxelize import append_voxels
@@ -71,8 +71,8 @@ def test_every_pair_of_gray_values_crosses_what_the_plain_arithmetic_says(chosen
 @given(st.integers(1, 70), st.integers(1, 70), st.integers(0, 2**32 - 1))
 def test_planes_are_the_bytes_of_the_values(height, width, seed):
     events = np.random.default_rng(seed).integers(-(2**15), 2**15, (5, height, width)).astype("<i2")
-    planes = np.zeros(planes_shape(5, height, width), np.uint8)
-    split_planes(events, planes)
+    planes = np.full(planes_shape(5, height, width), 77, np.uint8)
+    split_chunk(events, (0, 0), planes)
     assert planes.tobytes() == events.reshape(-1, 1).view(np.uint8).T.tobytes()
 
 
