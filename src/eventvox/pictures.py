@@ -9,15 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from eventvox.codes import HINTS
-from eventvox.hdf5 import COUNTS, EVENTS, HDF5_ERRORS, STARTS
+from eventvox.reader import EventVideo
 from eventvox.timing import rational_fps
-from eventvox.watched import WatchedFile
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
 
@@ -72,10 +70,7 @@ class EventSlices:
 
     def voxel(self, t: int) -> NDArray[np.int16]:
         """Return voxel t, (5, H, W) int16. Raises DataError (invalid_hdf5) for one that cannot be read."""
-        try:
-            voxel: NDArray[np.int16] = self._events[t]
-        except HDF5_ERRORS as error:
-            raise _invalid(self.path, f"voxel {t} cannot be read ({error})") from error
+        voxel: NDArray[np.int16] = self._events[t]
         return voxel
 
     def check_aligned(self) -> None:
@@ -95,40 +90,15 @@ class EventSlices:
                 yield colour(events)
 
 
-def _invalid(path: Path, found: str) -> DataError:
-    return DataError("invalid_hdf5", path, found, "an event file", HINTS["invalid_hdf5"])
-
-
 @contextmanager
 def open_slices(path: Path) -> Iterator[EventSlices]:
-    """Yield an opened event file; close it afterwards. The one place where pictures touch HDF5.
-
-    Raises DataError (invalid_hdf5) for a file that is none, OSError where the machine is at fault.
-    """
-    with WatchedFile(path) as watched:
-        try:
-            file = h5py.File(watched, "r")
-        except HDF5_ERRORS as error:
-            watched.raise_error(error)
-            raise _invalid(path, f"cannot be opened ({error})") from error
-        with file:
-            try:
-                yield _look(path, file)
-            except DataError:
-                watched.raise_error()
-                raise
-
-
-def _look(path: Path, file: Any) -> EventSlices:
-    try:
-        events, rate = file[EVENTS], Fraction(*rational_fps(float(file.attrs["fps"])))
-        starts, counts = (np.asarray(file[name][()], np.int64) for name in (STARTS, COUNTS))
-        length, bins, height, width = events.shape
-    except HDF5_ERRORS as error:
-        raise _invalid(path, " ".join(str(error).split())) from error
-    if not (events.dtype == np.int16 and bins and height and width and starts.shape == counts.shape == (length,)):
-        raise _invalid(path, f"events {events.dtype} of shape {events.shape}, {counts.shape} counts")
-    return EventSlices(path, rate, height, width, starts, counts, events)
+    """Yield an opened event file. Raises DataError (invalid_hdf5) for a file that is none, OSError where the machine is at fault."""
+    with EventVideo(path, threads=1) as video:
+        _, bins, height, width = video.shape
+        if not (video.dtype == np.int16 and bins and height and width):
+            raise DataError("invalid_hdf5", path, f"events {video.dtype} of shape {video.shape}", "an event file", HINTS["invalid_hdf5"])
+        rate = Fraction(*rational_fps(video.fps))
+        yield EventSlices(path, rate, height, width, video.starts, video.counts.astype(np.int64), video)
 
 
 def write_sheet(source: EventSlices, out: Path, voxels: Sequence[int] = ()) -> list[int]:

@@ -94,7 +94,7 @@ def test_any_rate_keeps_every_frame(tmp_path, rate):
 
 def test_equal_values_give_equal_bytes_however_the_event_file_is_compressed(tmp_path):
     made = set()
-    for codec in ("gzip:4", "gzip:1", "gzip:4"):
+    for codec in ("zlib:4", "isal:1", "zlib:4"):
         write_control(event_file(tmp_path, moving_frames(13), VoxelSettings(codec=codec)), tmp_path / "c.mkv", NTSC)
         made.add((tmp_path / "c.mkv").read_bytes())
     assert len(made) == 1
