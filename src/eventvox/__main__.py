@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eventvox.codes import VideoRefused
+from eventvox.reader import cores
 from eventvox.release_check import verify_release
 from eventvox.settings import VoxelSettings
 from eventvox.validate import info, timeout_for, validate_file
@@ -130,9 +130,7 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("video", type=Path, metavar="VIDEO")
     one.add_argument("out", type=Path, metavar="OUT.h5")
     one.add_argument("--id", help="id of the video in the record (default: the file's stem)")
-    one.add_argument(
-        "--threads", type=command.whole(1), default=min(4, len(os.sched_getaffinity(0))), help="threads that compress; the bytes do not depend on it"
-    )
+    one.add_argument("--threads", type=command.whole(1), default=min(4, cores()), help="threads that compress; the bytes do not depend on it")
     command.add_settings(one, VoxelSettings)
     one = add("validate", _validate, "check event files; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)")
     one.add_argument("files", type=Path, nargs="+", metavar="FILE")

@@ -33,8 +33,11 @@ class ChunkTable:
         return 2 * self.chunk[0] * self.chunk[1] * self.chunk[2]
 
 
-def chunk_table(file: Any) -> ChunkTable | None:
-    """Return where the chunks of an open file's events are, or None if they are not laid out as the format says and only HDF5 may read them."""
+def chunk_table(file: Any, *, ours: bool = False) -> ChunkTable | None:
+    """Return where the chunks of an open file's events are, or None if they are not laid out as the format says and only HDF5 may read them.
+
+    ours : whether it was written by `hdf5`, so that every chunk is a zlib stream.
+    """
     events = file[EVENTS]
     if not _is_plain(file, events):
         return None
@@ -53,8 +56,9 @@ def chunk_table(file: Any) -> ChunkTable | None:
 
     events.id.chunk_iter(note)
     table = ChunkTable(chunk, offsets, sizes)
-    # HDF5 can be told to leave partial chunks unfiltered, and only their size shows it: no deflate stream is as long as what goes in.
-    return table if filtered and not (sizes == table.chunk_bytes).any() else None
+    # HDF5 can be told to leave partial chunks unfiltered, and only their size shows it.
+    # A zlib stream of a tiny chunk may have that size too: HDF5 then reads it.
+    return table if filtered and (ours or not (sizes == table.chunk_bytes).any()) else None
 
 
 def _is_plain(file: Any, events: Any) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eventvox.settings import Codec, bad_setting
+from eventvox.settings import Codec, parse_codec
+from shardwork.errors import Fault
 
 PACKAGES = {"auto": "zlib-ng", "isal": "isal", "zlib-ng": "zlib-ng", "libdeflate": "deflate"}
 """Codec -> the package it needs."""
@@ -18,7 +20,7 @@ PACKAGES = {"auto": "zlib-ng", "isal": "isal", "zlib-ng": "zlib-ng", "libdeflate
 BOTH_BYTES = 1 << 17
 """Chunks below this size are compressed both ways by `auto`."""
 CLEARLY = 1.03
-"""How much larger `rle` may be before `auto` takes zlib-ng:4: that takes three times its time, and gzip-4 is 3 % larger than it."""
+"""How much larger the output of `rle` may be before `auto` takes zlib-ng:4, which needs three times as long and is 3 % smaller than gzip-4."""
 
 Compress = Callable[[NDArray[np.uint8]], bytes]
 
@@ -26,7 +28,7 @@ Compress = Callable[[NDArray[np.uint8]], bytes]
 def compressor(codec: Codec) -> Compress:
     """Return the function that makes a zlib stream of a chunk: a one-dimensional uint8 array, low bytes in its first half, high ones in the second.
 
-    It lets other threads run meanwhile. Raises DataError (bad_setting) where the codec's package is not installed.
+    It lets other threads run meanwhile. Raises Fault where the codec's package is not installed.
     """
     level = codec.level
     if codec.name == "rle":
@@ -48,7 +50,16 @@ def compressor(codec: Codec) -> Compress:
         return lambda chunk: bytes(deflate.zlib_compress(chunk, level))
     except ImportError as error:
         package = PACKAGES[codec.name]
-        raise bad_setting("codec", codec.name, f"a codec that is installed: pip install {package}, or take rle or zlib:4") from error
+        found, hint = f"{package} is not installed", f"pip install {package}, or set codec to rle or zlib:4"
+        raise Fault("fault_bug", f"codec {codec.name}", found, "the package that it needs", hint) from error
+
+
+def codec_version(codec: str) -> dict[str, str]:
+    """Return the version of the package whose bytes a codec writes, by name; none for `rle`, and Python's zlib for `zlib`."""
+    name = parse_codec(codec).name
+    if name == "zlib":
+        return {"zlib": zlib.ZLIB_RUNTIME_VERSION}
+    return {PACKAGES[name]: version(PACKAGES[name])} if name in PACKAGES else {}
 
 
 def _automatic() -> Compress:

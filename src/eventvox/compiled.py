@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+_CONFIG: Any = numba.config
+SOURCES = ("compiled", "contrast", "deflate", "kernel", "layout")
+"""The modules that compiled code is made from. numba itself looks only at the one that a function stands in."""
+
+
+def _cache_folder() -> Path:
+    """Return where compiled code is kept: a folder for these sources, this numba and this processor, which nothing else shares.
+
+    It stands in NUMBA_CACHE_DIR, or in the user's own cache.
+    """
+    made_from = [numba.__version__, llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()]
+    made_from += [(Path(__file__).parent / f"{name}.py").read_text("utf-8") for name in SOURCES]
+    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
+    home = _CONFIG.CACHE_DIR or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "reelmill"
+    folder = Path(home) / key
+    # a power cut may leave empty files, which numba takes for damaged ones in every later run
+    for file in folder.glob("**/*.nb[ci]"):
+        if not file.stat().st_size:
+            file.unlink(missing_ok=True)
+    return folder
+
 
 def compiled(function: Any) -> Any:
     """Return the function as machine code that leaves Python's lock free: without checks of indices, with integer division as in C.
 
-    The code is kept beside its source, in the user's cache folder, or in NUMBA_CACHE_DIR, so that only the first process on a machine waits for the compiler.
+    The code is kept (see `_cache_folder`), so that only the first processes of a user wait for the compiler, about 25 CPU seconds.
     """
     options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+    before = _CONFIG.CACHE_DIR
     try:
+        _CONFIG.CACHE_DIR = str(_cache_folder())
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # none of the places can be written to: each process compiles for itself
+    except (OSError, RuntimeError):  # it cannot be written to: each process compiles for itself
         return numba.njit(**options)(function)
+    finally:
+        _CONFIG.CACHE_DIR = before
 
 
 def inlined(function: Any) -> Any:

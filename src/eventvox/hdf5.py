@@ -234,7 +234,7 @@ def read_values_digest(path: Path) -> str:
         digest = ValuesDigest(*file[EVENTS].shape[1:])
         if not file[EVENTS].size:
             return digest.hexdigest()
-        table = chunk_table(file)
+        table = chunk_table(file, ours=True)
         if table is None or (table.offsets == MISSING).any():
             raise OSError(f"{path.name}: the chunks are not those that were written")
         for place in np.ndindex(table.offsets.shape):

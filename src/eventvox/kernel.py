@@ -121,6 +121,8 @@ class ContrastKernel:
         frame : (H, W) uint8, gray.   Returns (H, W) int32, + for brighter, truncated toward 0.
         With `carried` the reference moves by whole thresholds only, so the rest counts for the next frame; with `adjacent` it becomes this frame.
         """
+        if frame.shape != self._reference.shape:
+            raise ValueError(f"a frame of {frame.shape} after frames of {self._reference.shape}")
         out = np.empty(frame.shape, np.int32)
         _cross_frame(frame, self._table, self._reference, self._negative, self._carried, out)
         return out

@@ -7,7 +7,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -49,7 +49,7 @@ class EventVideo:
             raise DataError("bad_argument", "threads", repr(threads), "a whole number from 1, or None", "threads=1 reads in the calling thread alone")
         self.path = Path(os.fsdecode(path)).absolute()
         self._asked_threads = threads
-        self.threads: int = threads or min(MOST_THREADS, _cores())
+        self.threads: int = threads or min(MOST_THREADS, cores())
         self._closed = False
         self._table: tuple[ChunkTable | None] | None = None
         with self._opened() as (file, identity):
@@ -196,9 +196,11 @@ class EventVideo:
             finally:
                 jobs.clear()
                 # One that has not begun, because other reads hold the threads, has nothing left to do.
-                for helper in helpers:
-                    if not helper.cancel():
-                        helper.result()
+                # All are waited for before the file is closed, whatever the first of them says.
+                begun = [helper for helper in helpers if not helper.cancel()]
+                wait(begun)
+                for helper in begun:
+                    helper.result()
         finally:
             os.close(file)
         if failed:
@@ -236,7 +238,8 @@ def _pool(_process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "eventvox-read")
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from eventvox.codecs import codec_version
 from eventvox.codes import VideoRefused
 from eventvox.decode import GrayVideo, open_video
 from eventvox.gaps import Gap
@@ -31,7 +32,7 @@ from shardwork.ids import check_id
 DARK_MEAN = 0.4
 GIB = 1 << 30
 TYPICAL_RATIO = 0.05
-# Measured on 34 videos of at least 160x120 with gzip:4: a file has 0.2 % to 17 % of its raw size, half of them under 2.5 %.
+# Measured on 34 videos of at least 160x120 with gzip-4 (auto writes 7 % less): a file has 0.2 % to 17 % of its raw size, half of them under 2.5 %.
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ def _write(path: Path, video: GrayVideo, settings: VoxelSettings, threads: int) 
     with create_events(path, height, width, video.header.fps, settings, threads) as writer:
         for _ in append_voxels(writer, first, frames, settings):
             _check_size(writer, video)
+        writer.flush()
+        _check_size(writer, video)
     return _Written(height, width, writer.voxels, writer.slices, writer.clipped, writer.values_digest())
 
 
@@ -210,7 +213,13 @@ def _record(video: GrayVideo, written: _Written, video_id: str, size: int, file_
         bytes=size,
         file_xxh3=file_xxh3,
         values_xxh3=written.digest,
-        versions={**library_versions(), "eventvox": str(VOXELIZE_VERSION), "h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version},
+        versions={
+            **library_versions(),
+            **codec_version(video.settings.codec),
+            "eventvox": str(VOXELIZE_VERSION),
+            "h5py": h5py.__version__,
+            "hdf5": h5py.version.hdf5_version,
+        },
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,11 +12,13 @@ import numpy as np
 import pytest
 import xxhash
 
+from eventvox.codecs import compressor
 from eventvox.hdf5 import create_events, read_values_digest
-from eventvox.settings import VoxelSettings
+from eventvox.reader import EventVideo
+from eventvox.settings import VoxelSettings, parse_codec
 from eventvox.validate import validate_file
 from eventvox.voxels import Voxel, group_slices
-from shardwork.errors import DataError
+from shardwork.errors import Fault
 
 CODECS = ("auto", "rle", "isal:0", "isal:1", "isal:3", "zlib-ng:1", "zlib-ng:4", "libdeflate:2", "libdeflate:6", "zlib:0", "zlib:4")
 
@@ -135,7 +139,7 @@ def test_a_codec_that_fails_in_a_thread_is_an_error(tmp_path, monkeypatch):
 
 def test_a_codec_whose_package_is_missing_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "deflate", None)
-    with pytest.raises(DataError, match="pip install deflate"):
+    with pytest.raises(Fault, match="pip install deflate"):
         write(tmp_path / "v.h5", 5, codec="libdeflate:2")
 
 
@@ -194,3 +198,43 @@ def test_the_digest_in_the_documentation_is_ours(tmp_path, capsys):
     (code,) = [part.partition("```")[0] for part in pages.read_text().split("```python\n") if "import xxhash" in part]
     exec(code.replace("results/demo/events/train/bikes.h5", str(tmp_path / "v.h5")), {})
     assert capsys.readouterr().out.strip() == digest
+
+
+@pytest.mark.parametrize("codec", ["auto", "rle", "zlib:4", "isal:1"])
+def test_streams_as_long_as_their_chunk_are_read(tmp_path, codec):
+    # tiny chunks of noise: some streams are as long as what they hold
+    for seed in range(60):
+        events, digest = write(tmp_path / "v.h5", 15, 2, 2, seed=seed, codec=codec)
+        assert read_values_digest(tmp_path / "v.h5") == digest
+        with EventVideo(tmp_path / "v.h5") as video:
+            assert np.array_equal(video[:], events)
+
+
+def grain(seed=0):
+    """Return a chunk of small counts that follow nothing."""
+    events = np.random.default_rng(seed).choice(np.array([-1, 0, 0, 0, 0, 1], "<i2"), (5, 256, 256))
+    return np.ascontiguousarray(events.reshape(-1, 1).view(np.uint8).T).reshape(-1)
+
+
+def test_auto_takes_runs_for_grain_and_zlib_ng_for_what_repeats():
+    auto, runs, theirs = (compressor(parse_codec(codec)) for codec in ("auto", "rle", "zlib-ng:4"))
+    tile = np.tile(np.random.default_rng(1).integers(0, 3, 64).astype(np.uint8), 5 * 256 * 256 * 2 // 64)
+    assert auto(grain()) == runs(grain()) and len(runs(grain())) < len(theirs(grain()))
+    assert auto(tile) == theirs(tile) and len(theirs(tile)) < len(runs(tile))
+
+
+def test_a_full_disk_is_an_error_with_threads_too(tmp_path):
+    program = (
+        "import resource, sys; from pathlib import Path; import numpy as np\n"
+        "from eventvox.hdf5 import create_events; from eventvox.settings import VoxelSettings; from eventvox.voxels import Voxel\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "rng = np.random.default_rng(0)\n"
+        "try:\n"
+        "    with create_events(Path(sys.argv[1]), 300, 300, 25.0, VoxelSettings(codec='zlib:0'), 3) as writer:\n"
+        "        for t in range(9): writer.append(Voxel(5 * t, 5, rng.integers(-9, 9, (5, 300, 300)).astype(np.int16), 0))\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "v.h5")], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.split() == ["27"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventvox import compiled
 from eventvox.hdf5 import create_events
 from eventvox.kernel import ContrastKernel, split_chunk
 from eventvox.layout import planes_shape
@@ -82,3 +85,26 @@ def test_no_setting_crosses_more_thresholds_than_a_value_can_hold():
         for pos, neg in ((0.001, 0.001), (10.0, 0.001), (0.001, 10.0), (10.0, 0.00113)):
             settings = VoxelSettings(threshold_pos=pos, threshold_neg=neg, **chosen)
             assert abs(ContrastSlicer(extremes, settings).slice_events(extremes[:, ::-1])).max() < 2**15
+
+
+def test_a_frame_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"\(4, 64\) after frames of \(4, 4\)"):
+        ContrastKernel(np.zeros((4, 4), np.uint8), VoxelSettings()).slice_events(np.zeros((4, 64), np.uint8))
+
+
+def test_compiled_code_is_kept_apart_for_other_sources(monkeypatch):
+    before = compiled._cache_folder()
+    assert before == compiled._cache_folder()
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda self, *rest: read(self, *rest) + ("# changed" if self.name == "contrast.py" else ""))
+    assert compiled._cache_folder() != before
+
+
+def test_an_empty_file_of_compiled_code_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    folder = compiled._cache_folder() / "eventvox"
+    folder.mkdir(parents=True)
+    (folder / "kernel.nbi").touch()
+    (folder / "kernel.1.nbc").write_bytes(b"x")
+    compiled._cache_folder()
+    assert [path.name for path in folder.iterdir()] == ["kernel.1.nbc"]
