@@ -1,7 +1,7 @@
 """Videos to event voxels: decoding, contrast, voxels, HDF5, validation, timing and reading.
 
-Readers need `EventVideo`, `timing`, `validate` and the reading half of `hdf5`, which import numpy and h5py alone. Writers need PyAV and OpenCV as well;
-both are imported when a video is opened, never before.
+Readers need `EventVideo`, `timing` and `validate`, which import numpy and h5py alone. Writers need numba, PyAV and OpenCV as well; the last two
+are imported when a video is opened, never before.
 """
 
 from __future__ import annotations
