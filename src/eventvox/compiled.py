@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,26 @@ def _cache_folder() -> Path:
     return folder
 
 
+@cache
+def _cache_place() -> str | None:
+    """Return the folder as text, or None where there can be none; looked up once, not for every function."""
+    try:
+        return str(_cache_folder())
+    except (OSError, RuntimeError):  # files that cannot be read, or a user without a home
+        return None
+
+
 def compiled(function: Any) -> Any:
     """Return the function as machine code that leaves Python's lock free: without checks of indices, with integer division as in C.
 
     The code is kept (see `_cache_folder`), so that only the first processes of a user wait for the compiler, about 25 CPU seconds.
     """
     options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
-    before = _CONFIG.CACHE_DIR
+    place, before = _cache_place(), _CONFIG.CACHE_DIR
+    if place is None:
+        return numba.njit(**options)(function)
     try:
-        _CONFIG.CACHE_DIR = str(_cache_folder())
+        _CONFIG.CACHE_DIR = place
         return numba.njit(cache=True, **options)(function)
     except (OSError, RuntimeError):  # it cannot be written to: each process compiles for itself
         return numba.njit(**options)(function)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from eventvox.chunktable import MISSING, chunk_table
 from eventvox.codecs import compressor
-from eventvox.inflate import best_inflater
+from eventvox.inflate import DamagedChunk, best_inflater
 from eventvox.kernel import split_chunk
 from eventvox.layout import COUNTS, EVENTS, GZIP_LEVEL, SIDE_CHUNK, STARTS, corners, event_chunks, planes_shape
 from eventvox.settings import VoxelSettings, parse_codec
@@ -240,10 +240,7 @@ def read_values_digest(path: Path) -> str:
         for place in np.ndindex(table.offsets.shape):
             data = os.pread(raw.fileno(), table.sizes[place], table.offsets[place])
             try:
-                values = inflater.call(data, table.chunk_bytes)
-            except inflater.error as error:
-                raise OSError(f"{path.name}: chunk {place} cannot be inflated: {error}") from error
-            if len(values) != table.chunk_bytes:
-                raise OSError(f"{path.name}: chunk {place} holds {len(values)} bytes, expected {table.chunk_bytes}")
-            digest.add(digest_chunk(values))
+                digest.add(digest_chunk(inflater.inflate(data, table.chunk_bytes)))
+            except DamagedChunk as error:
+                raise OSError(f"{path.name}: chunk {place}: {error}") from error
     return digest.hexdigest()

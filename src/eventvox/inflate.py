@@ -29,6 +29,29 @@ class Inflater:
     call: Callable[[bytes, int], bytes | bytearray]
     error: type[Exception]
 
+    def inflate(self, stored: bytes, size: int) -> bytes | bytearray:
+        """Return the `size` bytes that a stored chunk holds. Raises DamagedChunk if it holds anything else."""
+        try:
+            values = self.call(stored, size)
+        except self.error as error:
+            raise DamagedChunk(f"{len(stored)} stored bytes do not inflate ({short(error)})", "a whole zlib stream") from error
+        if len(values) != size:
+            raise DamagedChunk(f"inflates to {len(values)} bytes", f"{size}")
+        return values
+
+
+class DamagedChunk(ValueError):
+    """A stored chunk is not one whole zlib stream of the right size.   found, expected : for the error that names its place."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"{found}, expected {expected}")
+        self.found, self.expected = found, expected
+
+
+def short(error: Exception) -> str:
+    """Return what a library says, on one line of at most 200 characters."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
 
 def load_inflater(name: str) -> Inflater:
     """Return the inflater of one package. Raises ImportError where it is not installed."""

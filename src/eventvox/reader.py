@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventvox.chunktable import MISSING, ChunkTable, chunk_table
-from eventvox.inflate import best_inflater, unshuffle
+from eventvox.inflate import DamagedChunk, best_inflater, short, unshuffle
 from eventvox.layout import COUNTS, EVENTS, HDF5_ERRORS, STARTS
 from eventvox.timing import BINS_PER_VOXEL, interval_to_voxels, rational_fps
 from eventvox.watched import WatchedFile
@@ -134,7 +134,7 @@ class EventVideo:
                     yield file, _identity(watched.fileno())
             except (*HDF5_ERRORS, IndexError) as error:
                 watched.raise_error(error)
-                raise DataError("invalid_hdf5", self.path, f"cannot be read as an event file ({_short(error)})", "an event file", HINT) from error
+                raise DataError("invalid_hdf5", self.path, f"cannot be read as an event file ({short(error)})", "an event file", HINT) from error
 
     def _check_same(self, identity: tuple[int, ...]) -> None:
         if identity != self._identity:
@@ -163,7 +163,7 @@ class EventVideo:
                 values = file[EVENTS][rising.start : rising.stop : rising.step]
             except HDF5_ERRORS as error:
                 names = f"voxel {voxels[0]}" if len(voxels) == 1 else f"voxels {rising[0]} to {rising[-1]}"
-                raise OSError(f"{names}: {_short(error)}") from error
+                raise OSError(f"{names}: {short(error)}") from error
         events: NDArray[np.int16] = values.astype(self.dtype, copy=False)
         return events if rising is voxels else np.ascontiguousarray(events[::-1])
 
@@ -222,13 +222,10 @@ class EventVideo:
             stored = os.pread(file, size, offset)
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror} (voxel {place[0]}, chunk {(place[0], 0, y, x)})", str(self.path)) from error
-        inflater = best_inflater()
         try:
-            planes = inflater.call(stored, table.chunk_bytes)
-        except inflater.error as error:
-            raise DataError("invalid_hdf5", where, f"{len(stored)} stored bytes do not inflate ({_short(error)})", "a whole zlib stream", HINT) from error
-        if len(planes) != table.chunk_bytes:
-            raise DataError("invalid_hdf5", where, f"inflates to {len(planes)} bytes", f"{table.chunk_bytes}", HINT)
+            planes = best_inflater().inflate(stored, table.chunk_bytes)
+        except DamagedChunk as error:
+            raise DataError("invalid_hdf5", where, error.found, error.expected, HINT) from error
         unshuffle(planes, table.chunk, tile, scratch)
 
 
@@ -252,10 +249,6 @@ def _identity(file: int | Path) -> tuple[int, ...]:
 def _is_elsewhere(file: Any) -> bool:
     """Return whether the events lie in other files."""
     return isinstance(file.get(EVENTS, getlink=True), h5py.ExternalLink) or bool(getattr(file[EVENTS], "is_virtual", False))
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _dataset(file: Any, name: str, path: Path, dimensions: int) -> Any:

@@ -13,7 +13,6 @@ from eventvox.controls import write_control
 from eventvox.settings import VoxelSettings
 from eventvox.stage import CONTROLS_STEP, CONTROLS_VERSION, KEY, STEPS, VALIDATE_VERSION, VOXELIZE_VERSION, controls_of, outputs_of
 from eventvox.validate import validate_file
-from eventvox.voxelize import voxelize_video
 from shardwork.digests import both_digests, seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import is_id
@@ -44,6 +43,8 @@ def video_items(rows: Sequence[Row], table: Path, place: Place) -> list[Item]:
 
 
 def _voxelize(item: Item, settings: VoxelSettings) -> Fields:
+    from eventvox.voxelize import voxelize_video  # loads numba, which the other steps do not need
+
     (video,) = item.sources
     voxel_file, sidecar = item.outputs
     try:
