@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 venv=.venv
-extras=events,workflow,demo,dev
+extras=events,blender,clips,workflow,demo,dev
 stamp=$venv/reelmill-setup           # written last: what this .venv was made from
 unfinished=$venv/reelmill-unfinished # there while packages are being put in
 log=$venv/reelmill-setup.log

@@ -24,13 +24,15 @@ class Place:
     """The folders of a stage.
 
     stage : results/<run>/<stage>.   folders : those below it that hold published items.   id_of : the id in a file name, or None for a name
-    that is none of the stage's.   before : the place of the stage whose files this one works on, if it is another.
+    that is none of the stage's.   before : the place of the stage whose files this one works on, if it is another.   home : where published
+    items stand if not in `stage`, such as a dataset's folder, in which nothing else may lie.
     """
 
     stage: Path
     folders: tuple[Path, ...]
     id_of: Callable[[str], str | None]
     before: Place | None = None
+    home: Path | None = None
 
     @property
     def quarantine(self) -> Path:
@@ -39,9 +41,10 @@ class Place:
 
     def aside(self, path: Path) -> Path:
         """Return where a published file or folder is set aside to: one of the stage before in that stage's own quarantine."""
-        if self.before is not None and not path.is_relative_to(self.stage):
+        home = self.home or self.stage
+        if self.before is not None and not path.is_relative_to(home):
             return self.before.aside(path)
-        return self.quarantine / path.relative_to(self.stage)
+        return self.quarantine / path.relative_to(home)
 
     def manifest(self, step: str, shard: str, key: str) -> Path:
         """Return the shard manifest of a step: the file that says the shard is done.

@@ -1,0 +1,1 @@
+"""3D assets: checked, normalised, voxelised, with their licences."""

@@ -1,0 +1,84 @@
+"""Reason codes: why an asset, a photo or a panorama is refused, and what to do about it."""
+
+from __future__ import annotations
+
+from shardwork.errors import DataError
+
+CODES: dict[str, str] = {
+    # assets
+    "empty_mesh": "The asset's file holds no geometry at all, or is empty.",
+    "points_only": "The asset holds points without triangles.",
+    "lines_only": "The asset holds lines without triangles.",
+    "flat_mesh": "The asset has no thickness along one axis: a plane has no canonical frame to speak of.",
+    "zero_extent": "All vertices of the asset stand in one place, or its triangles have no area.",
+    "not_finite": "A coordinate of the asset is NaN or infinite.",
+    "unreadable_mesh": "The asset's file is cut, damaged, or not of the format that its name says.",
+    "format_unsupported": "No reader here knows the asset's format or an extension that it requires, such as meshopt compression.",
+    "missing_part": "A file that the asset refers to (a buffer, a material library) is not there.",
+    "missing_texture": "A texture that the asset refers to is not there.",
+    "unreadable_texture": "A texture of the asset cannot be decoded.",
+    "no_colour": "The asset has neither textures nor vertex colours nor coloured materials: it would be rendered grey.",
+    "transparent_material": "A material of the asset is not opaque: its picture would have holes that its mask lacks.",
+    "too_many_triangles": "The asset has more triangles than the limit.",
+    "time_limit": "Twice, the asset was not finished within the time that one item may take.",
+    "blender_crashed": "Twice, Blender crashed on the asset.",
+    "license_refused": "The asset's licence is not in the allow-list, or not known.",
+    "score_too_low": "A filter score of the asset is below its limit, or is not there.",
+    # backgrounds
+    "unreadable_image": "The picture is cut, damaged, empty, or no picture.",
+    "image_too_small": "The picture has fewer pixels than a frame needs.",
+    "image_too_large": "The picture has more pixels than the limit, as a decompression bomb has.",
+    "image_shape": "The picture has a shape that cannot cover the frames.",
+    "image_unsupported": "The picture has a colour model that a background cannot have, such as transparency.",
+    "not_equirectangular": "The panorama is not twice as wide as high, so it is no full sphere.",
+    "pool_frozen": "A pool of other settings or other sources stands in the folder: frozen pools never change.",
+    "bad_pool": "A pool's files are not what its index says.",
+    # downloads
+    "download_failed": "A download failed again and again, or the server refused it.",
+    "digest_mismatch": "A downloaded file has another size or digest than its source states.",
+    "bad_answer": "A server's answer is not in the form that its interface states.",
+    # settings
+    "bad_asset_setting": "A setting of assets or backgrounds is unknown or out of range.",
+}
+"""Code -> what it means, in one sentence."""
+
+HINTS: dict[str, str] = {
+    "empty_mesh": "take it out of the table",
+    "points_only": "take it out of the table, or mesh the points first",
+    "lines_only": "take it out of the table",
+    "flat_mesh": "take it out of the table, or give it thickness",
+    "zero_extent": "take it out of the table",
+    "not_finite": "mend it in its source, or take it out of the table",
+    "unreadable_mesh": "download it again, or take it out of the table",
+    "format_unsupported": "convert it to GLB without that extension, or take it out of the table",
+    "missing_part": "download the asset whole, make the table again, or take it out of the table",
+    "missing_texture": "download the asset whole, make the table again, or take it out of the table",
+    "unreadable_texture": "download it again, or take it out of the table",
+    "no_colour": "give it a material, or set untextured to keep",
+    "transparent_material": "take it out of the table, or set transparent to opaque",
+    "too_many_triangles": "simplify it, raise max_triangles, or take it out of the table",
+    "time_limit": "take it out of the table, or raise the limit",
+    "blender_crashed": "take it out of the table",
+    "license_refused": "take it out of the table, or add its licence to licenses",
+    "score_too_low": "take it out of the table, or lower the limit",
+    "unreadable_image": "download it again, or take it out of the table",
+    "image_too_small": "take it out of the table",
+    "image_too_large": "scale it down, raise max_pixels, or take it out of the table",
+    "image_shape": "take it out of the table",
+    "image_unsupported": "convert it to an opaque RGB picture, or take it out of the table",
+    "not_equirectangular": "take it out of the table",
+    "pool_frozen": "name a new folder for the pool, or restore the settings that it was made with",
+    "bad_pool": "restore its files from a copy, or make it again in a new folder",
+    "download_failed": "look at the network and the server, then run the same command: what is complete is kept",
+    "digest_mismatch": "run the same command again; if it stays, the source was changed: report it there",
+    "bad_answer": "look at the address in a browser; the server may be down or its interface changed",
+    "bad_asset_setting": "see config/README.md for what is allowed",
+}
+"""Code -> what to do."""
+
+
+class AssetRefused(DataError):
+    """A verdict on one asset, photo or panorama; the hint comes from its code unless one is given."""
+
+    def __init__(self, code: str, where: object, found: str, expected: str, hint: str = "") -> None:
+        super().__init__(code, where, found, expected, hint or HINTS[code])

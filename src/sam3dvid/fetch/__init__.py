@@ -1,0 +1,1 @@
+"""Downloads of public assets and panoramas: verified, resumed, with their licences."""

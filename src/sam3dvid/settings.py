@@ -1,0 +1,41 @@
+"""The settings of assets: one record a step, from which flags, config keys and their documentation are generated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sam3dvid.codes import AssetRefused
+
+
+def meta(text: str, choices: tuple[Any, ...] | None = None) -> dict[str, Any]:
+    """Return what a field says of itself: its help, and the values it may have if they are few."""
+    return {"help": text, "choices": choices}
+
+
+def check_kinds(settings: Any) -> None:
+    """Raise AssetRefused (bad_asset_setting) unless every value of a record is of its default's kind and one of its choices."""
+    for entry in fields(settings):
+        value, kind = getattr(settings, entry.name), type(entry.default)
+        if kind is float and type(value) is int:
+            value = float(value)
+            object.__setattr__(settings, entry.name, value)
+        if type(value) is not kind:
+            raise AssetRefused("bad_asset_setting", entry.name, repr(value), f"a value of kind {kind.__name__}")
+        choices = entry.metadata.get("choices")
+        if choices is not None and value not in choices:
+            raise AssetRefused("bad_asset_setting", entry.name, repr(value), "one of " + ", ".join(map(str, choices)))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizeSettings:
+    """What decides a normalised mesh's bytes, or whether it is refused. Raises AssetRefused (bad_asset_setting)."""
+
+    max_triangles: int = field(default=2_000_000, metadata=meta("refuse an asset with more triangles than this"))
+    transparent: str = field(default="refuse", metadata=meta("materials that are not opaque: refuse the asset, or make them opaque", ("refuse", "opaque")))
+    untextured: str = field(default="refuse", metadata=meta("assets without any colour of their own: refuse them, or keep them grey", ("refuse", "keep")))
+
+    def __post_init__(self) -> None:
+        check_kinds(self)
+        if not 1 <= self.max_triangles <= 100_000_000:
+            raise AssetRefused("bad_asset_setting", "max_triangles", repr(self.max_triangles), "a number from 1 to 100000000")

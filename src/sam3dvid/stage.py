@@ -1,0 +1,101 @@
+"""What the workflow must know of assets and backgrounds before any is opened: tables, folders, versions. Standard library alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shardwork.errors import DataError
+from shardwork.ids import is_id
+from shardwork.jsonio import loads
+from shardwork.place import Place
+from shardwork.step import Source
+from shardwork.tables import Row, read_table, whole_number
+
+NORMALIZE_VERSION = 1
+"""Raised when a change of code, or of a pinned Blender, changes the bytes of a normalised mesh; CHANGELOG says so."""
+VOXELIZE_VERSION = 1
+"""Raised when a change of code changes voxels or meta.json."""
+AUDIT_VERSION = 1
+"""Raised when a change of code changes the table of licences."""
+POLYHAVEN_VERSION = 1
+"""Raised when a change of code changes the views of a panorama."""
+SA1B_VERSION = 1
+"""Raised when a change of code changes which photos a pool holds, or what is refused."""
+
+ASSET_STEPS = ("normalize_assets", "voxelize_assets")
+SPLITS = ("train", "eval")
+UP_AXES = ("file", "Y", "Z")
+"""Which axis of the source points up: as its format states it (glTF, FBX), or Y or Z (formats that state none: OBJ, PLY, STL)."""
+STATED_UP = (".glb", ".gltf", ".fbx")
+"""Formats whose files state which way is up."""
+MESH_SUFFIXES = (".glb", ".gltf", ".obj", ".fbx", ".ply", ".stl")
+
+ASSET_KEY = "asset_id"
+ASSET_COLUMNS = (ASSET_KEY, "path", "split", "source", "source_name", "license", "up_axis", "bytes", "mtime_ns", "parts")
+"""Columns of an asset table. source : gso, objaverse or another word.   source_name : its name there.   license : SPDX id where known.
+parts : JSON list of [name, bytes, mtime_ns] of the further files (materials, textures, buffers), relative to the table as `path` is.
+"""
+ASSET_NOTES = ("source_url", "author", "attribution", "scores")
+"""Optional columns: they enter meta.json and the audit. scores : JSON object, name -> number."""
+
+
+def normalized_place(stage: Path) -> Place:
+    """Return where normalised meshes are kept: {train,eval}/<id>.glb and sidecars/<id>.json.   stage : results/<run>/assets."""
+    return Place(stage, tuple(stage / name for name in (*SPLITS, "sidecars")), _mesh_id_of)
+
+
+def _mesh_id_of(name: str) -> str | None:
+    stem, _, suffix = name.rpartition(".")
+    return stem if suffix in ("glb", "json") and is_id(stem) else None
+
+
+def mesh_of(place: Place, asset_id: str, split: str) -> tuple[Path, Path]:
+    """Return the normalised mesh and the sidecar of an asset."""
+    return place.stage / split / f"{asset_id}.glb", place.stage / "sidecars" / f"{asset_id}.json"
+
+
+def assets_place(stage: Path, dataset: Path) -> Place:
+    """Return where finished assets are kept: assets/{train,eval}/<id>/ of the dataset, each a folder that is written whole.
+
+    stage : results/<run>/voxels, for what is no part of the dataset (manifests, journals, quarantine).   dataset : results/<run>/dataset.
+    """
+    return Place(stage, tuple(dataset / "assets" / split for split in SPLITS), lambda name: name if is_id(name) else None, home=dataset)
+
+
+def asset_of(dataset: Path, asset_id: str, split: str) -> Path:
+    """Return an asset's folder in the dataset."""
+    return dataset / "assets" / split / asset_id
+
+
+def read_asset_table(path: Path) -> list[Row]:
+    """Return the rows of an asset table. Raises DataError (bad_table, duplicate_id) for what would fail later."""
+    rows = read_table(path, ASSET_KEY, ASSET_COLUMNS[1:])
+    if not rows:
+        raise DataError("bad_table", path, "no rows", "at least one asset", "make the table from a folder that holds assets")
+    for row in rows:
+        where = f"{path}: {row[ASSET_KEY]!r}"
+        if row["split"] not in SPLITS:
+            raise DataError("bad_table", where, f"split is {row['split']!r}", " or ".join(SPLITS), "correct the split column")
+        stated = Path(row["path"]).suffix.lower() in STATED_UP
+        allowed = UP_AXES if stated else UP_AXES[1:]
+        if row["up_axis"] not in allowed:
+            raise DataError("bad_table", where, f"up_axis is {row['up_axis']!r}", " or ".join(allowed), "correct the up_axis column")
+        whole_number(row, "bytes", where)
+        whole_number(row, "mtime_ns", where)
+        sources_of(row, path)
+    return rows
+
+
+def sources_of(row: Row, table: Path) -> tuple[Source, ...]:
+    """Return the files of an asset, its main file first. Raises DataError (bad_table)."""
+    where = f"{table}: {row[ASSET_KEY]!r}"
+    try:
+        parts = loads(row["parts"] or "[]")
+    except DataError as error:
+        raise DataError("bad_table", where, f"parts: {error.found}", "a JSON list", "make the table again") from error
+    sound = isinstance(parts, list) and all(
+        isinstance(part, list) and len(part) == 3 and isinstance(part[0], str) and type(part[1]) is int and type(part[2]) is int for part in parts
+    )
+    if not sound:
+        raise DataError("bad_table", where, "parts is of another form", "a JSON list of [name, bytes, mtime_ns]", "make the table again")
+    return (Source.from_row(row, table), *(Source(table.parent / name, name, size, mtime) for name, size, mtime in parts))
