@@ -21,6 +21,8 @@ if not workflow.configfiles:  # Snakemake merges config files: the demo's must n
 # these take seconds: on a cluster a job of their own would wait longer than it works
 localrules:
     all,
+    assets,
+    backgrounds,
     events,
     report,
     checksum_events,
@@ -35,6 +37,16 @@ include: "rules/common.smk"
 if CONFIG.events:
 
     include: "rules/events.smk"
+
+
+if CONFIG.assets:
+
+    include: "rules/assets.smk"
+
+
+if CONFIG.backgrounds:
+
+    include: "rules/backgrounds.smk"
 
 
 checked(some_branch, BRANCHES)
@@ -52,6 +64,16 @@ rule all:
 rule events:
     input:
         all_of("events") if CONFIG.events else no_branch("events"),
+
+
+rule assets:
+    input:
+        all_of("assets") if CONFIG.assets else no_branch("assets"),
+
+
+rule backgrounds:
+    input:
+        [path for branch in ("polyhaven", "sa1b") if branch in BRANCHES for path in all_of(branch)] or no_branch("backgrounds"),
 
 
 rule report:

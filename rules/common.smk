@@ -30,13 +30,13 @@ LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
 """Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
-branches' rules."""
+branches' rules. max_quarantined : where its section has its own."""
 
 
 wildcard_constraints:
     shard="[0-9]+-of-[0-9]+",
     key="[0-9a-f]{16}",
-    branch="[a-z]+",
+    branch="[a-z0-9]+",
     split="[a-z]+",
 
 
@@ -61,6 +61,12 @@ def some_branch(branches):
         raise DataError("E_CONFIG_MISSING", "config", "no section of a branch", "a section such as events", "add one: see config/README.md")
 
 
+def some_rows(rows, table):
+    """Refuse a filter that leaves nothing of a table, for the same reason."""
+    if not rows:
+        raise DataError("bad_table", table, "no row passes the filter", "at least one", "loosen the filter, or make the table of other sources")
+
+
 def ending():
     """Return what a user sees last: what became of each branch, and where to look."""
     lines = []
@@ -76,9 +82,15 @@ def report_of(branch):
     return RUN / "report" / f"{branch}.json"
 
 
+def allowed_in(branch):
+    """Return how many refused items a branch may have: what its own section says, else the run's."""
+    own = BRANCHES[branch].get("max_quarantined")
+    return CONFIG.max_quarantined if own is None else own
+
+
 def gate_of(branch):
     """Return the file that says a branch passed: its key holds what was asked of it, as in a shard manifest's name."""
-    asked = [CONFIG.max_quarantined, CONFIG.prune, [str(path) for path in (*BRANCHES[branch]["manifests"], *BRANCHES[branch]["built"])]]
+    asked = [allowed_in(branch), CONFIG.prune, [str(path) for path in (*BRANCHES[branch]["manifests"], *BRANCHES[branch]["built"])]]
     return RUN / "report" / f"{branch}.{key_of(asked)}.passed"
 
 

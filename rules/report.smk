@@ -21,7 +21,7 @@ rule write_report:
         version=1,
         flags=lambda wildcards: BRANCHES[wildcards.branch]["flags"],
     shell:
-        step("write_report") + " --branch={wildcards.branch:q} {params.flags}" " --json={output.json:q} --text={output.text:q} 2> {log:q}"
+        step("write_report") + " --branch={wildcards.branch:q} {params.flags} --json={output.json:q} --text={output.text:q} 2> {log:q}"
 
 
 rule gate:
@@ -43,6 +43,6 @@ rule gate:
     params:
         version=1,
         flags=lambda wildcards: BRANCHES[wildcards.branch]["flags"],
-        gate_flags=as_flags({"max_quarantined": CONFIG.max_quarantined, "prune": CONFIG.prune}),
+        gate_flags=lambda wildcards: as_flags({"max_quarantined": allowed_in(wildcards.branch), "prune": CONFIG.prune}),
     shell:
-        step("gate") + " --report={input.report:q} {params.flags} {params.gate_flags}" " --passed={output.passed:q} 2> {log:q}"
+        step("gate") + " --branch={wildcards.branch:q} --report={input.report:q} {params.flags} {params.gate_flags} --passed={output.passed:q} 2> {log:q}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from shardwork.branch import Branch, Stage, branch_of
 from shardwork.errors import DataError
 from shardwork.ids import is_id
 from shardwork.place import Place
@@ -69,6 +70,13 @@ def _control_id_of(name: str) -> str | None:
 def controls_of(place: Place, video_id: str) -> tuple[Path, Path]:
     """Return the control video and the sidecar of a video."""
     return place.stage / f"{video_id}.mkv", place.stage / "sidecars" / f"{video_id}.json"
+
+
+def events_branch(table: Path, stage: Path, work_shards: int, controls: bool, controls_stage: Path) -> Branch:
+    """Return the branch of a video table.   controls : whether control videos are made."""
+    events = events_place(stage)
+    stages = (Stage(events, STEPS), Stage(controls_place(controls_stage, events), (CONTROLS_STEP,), controls))
+    return branch_of("events", read_video_table(table), KEY, work_shards, stages)
 
 
 def description_of(release: Path) -> Path:

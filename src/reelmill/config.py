@@ -21,6 +21,9 @@ Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra=
 CODECS = "auto, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9"
 CODEC_PATTERN = r"^(auto|rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|zlib:[0-9])$"
 
+LICENSES_PATTERN = r"^([A-Za-z0-9.+-]+( [A-Za-z0-9.+-]+)*)?$"
+LICENSES_TEXT = "SPDX ids such as CC-BY-4.0 with single blanks between"
+
 WORKFLOW_KEYS = ("table", "work_shards", "workers", "controls", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
@@ -36,6 +39,8 @@ class RedoConfig(_Section):
 
     events: int = Field(0, ge=0)
     """Raise this number to compute all event files again."""
+    assets: int = Field(0, ge=0)
+    """Raise this number to normalise and voxelise all assets again."""
 
 
 class ScalesConfig(_Section):
@@ -139,6 +144,109 @@ class EventsConfig(_Section):
         return self.model_dump(exclude=set(WORKFLOW_KEYS))
 
 
+class FilterConfig(_Section):
+    """Which assets of the table are used at all; the others are left out before anything starts, and the report of licences counts them."""
+
+    licenses: str = Field("", pattern=LICENSES_PATTERN, json_schema_extra={"patternErrorMessage": LICENSES_TEXT})
+    """Use only assets under these licences; empty takes every one."""
+    min_aesthetic: float = Field(0.0, ge=0, le=10)
+    """Use only assets whose score `aesthetic` is at least this, such as 5.5 for Objaverse-XL; 0 takes every one, also those without a score."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys as the steps take them, by name."""
+        return self.model_dump()
+
+
+class AssetsConfig(_Section):
+    """3D assets, normalised as TRELLIS does it and voxelised."""
+
+    table: Line
+    """The table of assets (CSV), made once by scripts/make_asset_table.py; relative to the folder that Snakemake runs in."""
+    work_shards: int = Field(20, ge=1, le=9999)
+    """Jobs that the assets are dealt out to by their ids: a fixed number; choose it so that a job lasts 10 to 60 minutes."""
+    workers: int = Field(1, ge=1)
+    """Processes that each job starts; the bytes do not depend on it."""
+    max_quarantined: int | None = Field(None, ge=0)
+    """Assets that may be set aside before the run fails; left out, the run's own `max_quarantined` holds."""
+    max_triangles: int = Field(2_000_000, ge=1, le=100_000_000)
+    """Set aside an asset with more triangles than this."""
+    transparent: Literal["refuse", "opaque"] = "refuse"
+    """Materials that are not opaque: set the asset aside, or make them opaque."""
+    untextured: Literal["refuse", "keep"] = "refuse"
+    """Assets without any colour of their own: set them aside, or keep them grey."""
+    filter: FilterConfig = FilterConfig()
+    """Which assets of the table are used at all."""
+    release_licenses: str = Field(
+        "CC0-1.0 CC-BY-4.0 CC-BY-3.0 Apache-2.0 MIT BSD-3-Clause", pattern=LICENSES_PATTERN, json_schema_extra={"patternErrorMessage": LICENSES_TEXT}
+    )
+    """Licences under which an asset, and what is rendered of it, may be released; any other is marked in the table of licences and refused by a release."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a normalised mesh's bytes or its verdict, by name."""
+        return self.model_dump(include={"max_triangles", "transparent", "untextured"})
+
+
+class PolyhavenConfig(_Section):
+    """Backgrounds from panoramas of Poly Haven (CC0), or any others that are twice as wide as high."""
+
+    pool: Line = "data/bg_pools_polyhaven"
+    """Folder of the pool. It is frozen when it is complete: with other settings or panoramas it refuses, and a new folder must be named."""
+    table: Line | None = None
+    """The table of panoramas on disk, made by scripts/make_panorama_table.py; left out, the pool must be there (scripts/prepare_polyhaven.py makes it)."""
+    workers: int = Field(1, ge=1)
+    """Processes that make views; the bytes do not depend on it."""
+    limit: int = Field(0, ge=0)
+    """Take this many panoramas, in the order of a hash; 0 takes all."""
+    views: int = Field(4, ge=1, le=16)
+    """Views of each panorama, evenly spaced around it."""
+    width: int = Field(2048, ge=64, le=8192)
+    """Width of a view in pixels."""
+    height: int = Field(1024, ge=32, le=8192)
+    """Height of a view in pixels."""
+    hfov_deg: float = Field(130.0, ge=60, le=160)
+    """Horizontal field of view of a view in degrees; the format says 130."""
+    quality: int = Field(95, ge=50, le=100)
+    """JPEG quality of a view."""
+    eval_fraction: float = Field(0.1, ge=0, le=1)
+    """Share of the panoramas that goes to eval, by a hash of their names; the others go to train."""
+    salt: Line = "reelmill-bg-v1"
+    """Enters the hashes that order the panoramas and split them."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a pool, by name."""
+        return self.model_dump(exclude={"pool", "table", "workers"})
+
+
+class Sa1bConfig(_Section):
+    """Backgrounds from photos on disk: SA-1B (for research only), or your own."""
+
+    pool: Line = "data/bg_pools_sa1b"
+    """Folder of the pool, frozen when it is complete; the photos stay where they are."""
+    table: Line
+    """The table of photos, made by scripts/make_photo_table.py."""
+    workers: int = Field(1, ge=1)
+    """Processes that look at the photos."""
+    eval_fraction: float = Field(0.1, ge=0, le=1)
+    """Share of the photos that goes to eval, by a hash of their ids; the others go to train."""
+    salt: Line = "reelmill-bg-v1"
+    """Enters the hash that splits the photos."""
+    max_pixels: int = Field(100_000_000, ge=1_000_000)
+    """Set aside a photo with more pixels than this."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a pool, by name."""
+        return self.model_dump(exclude={"pool", "table", "workers"})
+
+
+class BackgroundsConfig(_Section):
+    """Pools of backgrounds for rendered clips."""
+
+    polyhaven: PolyhavenConfig | None = None
+    """Panoramas; leave the section out if there are none."""
+    sa1b: Sa1bConfig | None = None
+    """Photos; leave the section out if there are none."""
+
+
 class Config(_Section):
     """One run: where it goes, how strict it is, and a section for each branch. A branch whose section is left out is off."""
 
@@ -158,8 +266,12 @@ class Config(_Section):
     """Stages to compute again."""
     events: EventsConfig | None = None
     """Raw videos to event voxels; leave the section out to switch this branch off."""
+    assets: AssetsConfig | None = None
+    """3D assets, normalised and voxelised; leave the section out to switch this branch off."""
+    backgrounds: BackgroundsConfig | None = None
+    """Pools of backgrounds; leave the section out to switch this branch off."""
 
-    @field_validator("events", mode="before")
+    @field_validator("events", "assets", "backgrounds", mode="before")
     @classmethod
     def _refuse_empty(cls, value: object) -> object:
         if value is None:

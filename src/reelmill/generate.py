@@ -21,6 +21,7 @@ CODE_TABLES = {
     "shardwork.errors": "Any stage",
     "reelmill.codes": "Configuration",
     "eventvox.codes": "Events",
+    "sam3dvid.codes": "Assets, backgrounds and clips",
 }
 """Modules that hold a table CODES, and the heading of each on the page. One that is not there yet is left out."""
 
@@ -157,7 +158,9 @@ def _key_rows(part: Mapping[str, Any], schema: Mapping[str, Any], where: tuple[s
         if "properties" in target:
             default = "left out" if entry.get("default") is None else "as below"
         else:
-            default = "required" if key in part.get("required", []) else f"`{json.dumps(entry['default']).strip(chr(34))}`"
+            default = "required" if key in part.get("required", []) else "left out"
+            if entry.get("default") is not None:
+                default = f"`{json.dumps(entry['default']).strip(chr(34))}`"
         yield f"| `{key}` | {_cell(words(target))} | {default} | {_cell(entry.get('description') or target['description'])} |"
 
 

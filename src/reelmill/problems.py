@@ -69,9 +69,14 @@ def words(part: Schema) -> str:
     if part.get("type") in ("integer", "number"):
         noun = "a whole number" if part["type"] == "integer" else "a number"
         if "maximum" in part:
-            return f"{noun} from {part['minimum']:g} to {part['maximum']:g}"
-        return f"{noun}, {part['minimum']:g} or more" if "minimum" in part else noun
+            return f"{noun} from {_digits(part['minimum'])} to {_digits(part['maximum'])}"
+        return f"{noun}, {_digits(part['minimum'])} or more" if "minimum" in part else noun
     return "true or false" if part.get("type") == "boolean" else str(part.get("patternErrorMessage", "text"))
+
+
+def _digits(value: float) -> str:
+    """Return a bound as a person writes it: 100000000, 0.001, 1e-09."""
+    return str(int(value)) if value == int(value) else f"{value:g}"
 
 
 def _resolved(part: Schema, schema: Schema) -> Schema:

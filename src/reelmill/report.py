@@ -10,8 +10,16 @@ from shardwork.ids import is_id
 from shardwork.jsonio import Json
 from shardwork.step import Fields
 
-TOTALS = ("frames", "voxels", "clipped", "duration_seconds")
-"""Numeric fields of a manifest row that are worth adding up."""
+TOTALS = {
+    "frames": "frames",
+    "voxels": "voxels",
+    "num_triangles": "triangles",
+    "num_voxels": "occupied voxels",
+    "num_views": "views",
+    "clipped": "",
+    "duration_seconds": "",
+}
+"""Numeric fields of a manifest row that are worth adding up, and what a person calls them; empty where the line of totals leaves them out."""
 
 
 def summarise(branch: str, steps: Sequence[tuple[str, Sequence[Fields]]], ids: Sequence[str]) -> Json:
@@ -28,7 +36,11 @@ def summarise(branch: str, steps: Sequence[tuple[str, Sequence[Fields]]], ids: S
         raise _mismatch(branch, f"{counts.passed} passed and {len(counts.refused)} refused", f"{len(ids)} in all")
     passed = {row["id"] for row in steps[-1][1] if row["status"] == "ok"}
     first = [row for row in steps[0][1] if row["id"] in passed]
-    totals = {name: sum(row.get(name) or 0 for row in first) for name in TOTALS}
+    totals: dict[str, Json] = {}
+    for _, rows in steps:
+        for name in TOTALS.keys() - totals.keys():
+            if values := [row[name] for row in rows if row["id"] in passed and row.get(name) is not None]:
+                totals[name] = sum(values)
     totals["bytes"] = _bytes_of(first)
     for step, rows in steps[1:]:
         if published := [row for row in rows if row["id"] in passed and row["files"]]:
@@ -48,9 +60,10 @@ def as_text(summary: Json) -> str:
     """Return a summary as lines for people; the refused items come last, each with its reason and what to do."""
     lines = [f"{summary['branch']}: {summary['passed']} of {summary['items']} passed, {summary['quarantined']} quarantined"]
     totals = summary["totals"]
-    lines.append(f"  {totals['frames']:,} frames -> {totals['voxels']:,} voxels, {totals['bytes'] / 2**20:,.1f} MiB")
+    counts = " -> ".join(f"{totals[name]:,} {words}" for name, words in TOTALS.items() if words and name in totals)
+    lines.append(f"  {counts or 'nothing'}, {totals['bytes'] / 2**20:,.1f} MiB")
     lines += [f"  {step}: {of['items']:,} files, {of['bytes'] / 2**20:,.1f} MiB" for step, of in totals.items() if isinstance(of, dict)]
-    if totals["clipped"]:
+    if totals.get("clipped"):
         lines.append(f"  {totals['clipped']:,} voxel values were beyond int16 and are clipped")
     for row in summary["refused"]:
         name = row["id"] if is_id(row["id"]) else repr(row["id"])

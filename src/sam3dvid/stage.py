@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+from shardwork.branch import Branch, Stage, branch_of
 from shardwork.errors import DataError
 from shardwork.ids import is_id
 from shardwork.jsonio import loads
@@ -35,6 +37,8 @@ ASSET_COLUMNS = (ASSET_KEY, "path", "split", "source", "source_name", "license",
 """Columns of an asset table. source : gso, objaverse or another word.   source_name : its name there.   license : SPDX id where known.
 parts : JSON list of [name, bytes, mtime_ns] of the further files (materials, textures, buffers), relative to the table as `path` is.
 """
+MESH_COLUMNS = (ASSET_KEY, "path", "split", "up_axis", "bytes", "mtime_ns", "parts")
+"""Those that decide the normalised mesh: a corrected licence makes no mesh again."""
 ASSET_NOTES = ("source_url", "author", "attribution", "scores")
 """Optional columns: they enter meta.json and the audit. scores : JSON object, name -> number."""
 
@@ -99,3 +103,61 @@ def sources_of(row: Row, table: Path) -> tuple[Source, ...]:
     if not sound:
         raise DataError("bad_table", where, "parts is of another form", "a JSON list of [name, bytes, mtime_ns]", "make the table again")
     return (Source.from_row(row, table), *(Source(table.parent / name, name, size, mtime) for name, size, mtime in parts))
+
+
+POOL_KEYS = {"polyhaven": "slug", "sa1b": "image_id"}
+"""Kind of a pool -> the id column of the table that it is built from."""
+POOL_COLUMNS = {
+    "polyhaven": ("slug", "path", "license", "source_url", "authors", "bytes", "mtime_ns"),
+    "sa1b": ("image_id", "path", "license", "bytes", "mtime_ns"),
+}
+ONE_SHARD = "0000-of-0001"
+"""A pool is one work shard: it is frozen as a whole."""
+
+
+def pool_place(stage: Path, pool: Path) -> Place:
+    """Return where a pool's pictures are kept: {train,eval}/<image_id>.jpg of the pool.   stage : results/<run>/pools/<kind>, for all else."""
+    return Place(stage, tuple(pool / split for split in SPLITS), _picture_id_of, home=pool)
+
+
+def _picture_id_of(name: str) -> str | None:
+    stem, _, suffix = name.rpartition(".")
+    return stem if suffix == "jpg" and is_id(stem) else None
+
+
+def read_pool_table(kind: str, path: Path) -> list[Row]:
+    """Return the rows of a table of panoramas or photos. Raises DataError (bad_table, duplicate_id)."""
+    rows = read_table(path, POOL_KEYS[kind], POOL_COLUMNS[kind][1:])
+    if not rows:
+        raise DataError("bad_table", path, "no rows", "at least one picture", "make the table from a folder that holds pictures")
+    for row in rows:
+        where = f"{path}: {row[POOL_KEYS[kind]]!r}"
+        whole_number(row, "bytes", where)
+        whole_number(row, "mtime_ns", where)
+    return rows
+
+
+def check_pool(pool: Path) -> None:
+    """Raise DataError (bad_pool) unless a frozen pool stands in a folder."""
+    if not (pool / "selection.json").is_file():
+        hint = "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk"
+        raise DataError("bad_pool", pool, "no selection.json", "a frozen pool", hint)
+
+
+def first_panoramas(rows: list[Row], salt: str, limit: int) -> list[Row]:
+    """Return the panoramas that a pool takes: the first `limit` in the order of sha256(salt + slug), all for 0. Source: synthetic spec, section 4."""
+    ordered = sorted(rows, key=lambda row: hashlib.sha256((salt + row["slug"]).encode()).hexdigest())
+    return ordered[: limit or len(ordered)]
+
+
+def pool_branch(kind: str, rows: list[Row], stage: Path, pool: Path) -> Branch:
+    """Return the branch of the pictures that a pool takes."""
+    return branch_of(kind, rows, POOL_KEYS[kind], 1, (Stage(pool_place(stage, pool), (f"build_{kind}_pool",)),))
+
+
+def assets_branch(rows: list[Row], stage: Path, voxels: Path, dataset: Path, work_shards: int) -> Branch:
+    """Return the branch of the rows of an asset table that the configuration's filter keeps."""
+    normalized = normalized_place(stage)
+    normalize, voxelize = ASSET_STEPS
+    stages = (Stage(normalized, (normalize,)), Stage(assets_place(voxels, dataset), (voxelize,)))
+    return branch_of("assets", rows, ASSET_KEY, work_shards, stages)

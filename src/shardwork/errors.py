@@ -34,6 +34,7 @@ CODES = {
     "fault_disk": "The disk is full, read-only or failing.",
     "fault_file": "A file could not be read or written for another reason, such as its permissions.",
     "fault_killed": "A worker process was killed, most often for want of memory.",
+    "fault_timeout": "A worker process was not finished with this item in time, and was ended.",
     "fault_memory": "The machine or the job ran out of memory.",
 }
 """Codes of this package and what they mean; each library has such a table for its own."""

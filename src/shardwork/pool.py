@@ -6,6 +6,7 @@ import ctypes
 import multiprocessing as mp
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,15 +38,31 @@ def _work(connection: Connection, work: Callable[[T], R]) -> None:
         connection.send(work(task))
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a worker may take.
+
+    seconds : for one task, 0 without end; a worker that takes longer is killed.   tasks : after so many it is replaced, 0 never.
+    """
+
+    seconds: float = 0.0
+    tasks: int = 0
+
+
 @dataclass(slots=True)
 class _Worker(Generic[T]):
     process: Any
     connection: Connection
     ready: bool = False
     task: T | None = None
+    given: int = 0
+    deadline: float = float("inf")
+    late: bool = False
 
-    def give(self, task: T | None) -> None:
+    def give(self, task: T | None, seconds: float = 0.0) -> None:
         self.task = task
+        self.given += task is not None
+        self.deadline = time.monotonic() + seconds if seconds and task is not None else float("inf")
         try:
             self.connection.send(task)
         except (BrokenPipeError, ConnectionResetError):
@@ -68,20 +85,25 @@ def _start(work: Callable[[T], R]) -> _Worker[T]:
     return _Worker(process, ours)
 
 
-def _death(process: Any, name: str) -> Fault:
-    process.join()
-    code = process.exitcode
+def _death(worker: _Worker[T], name: str, limits: Limits) -> Fault:
+    worker.process.join()
+    if worker.late:
+        found = f"not finished after {limits.seconds:g} s: its worker process was ended"
+        return Fault("fault_timeout", name, found, "a verdict", "run it alone to see more, or take it out of the table")
+    code = worker.process.exitcode
     found = f"its worker process ended by {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
     if code in (-signal.SIGKILL, -signal.SIGTERM):
         return Fault("fault_killed", name, found, "a verdict", "give the job more memory or fewer workers, then run the same command")
     return Fault("fault_crashed", name, found, "a verdict", "run it alone to see more, or take it out of the table")
 
 
-def run_tasks(work: Callable[[T], R], tasks: Sequence[T], workers: int, name_of: Callable[[T], str]) -> Iterator[tuple[T, R | Fault]]:
-    """Yield each task with its result, in the order they finish; a task whose worker dies gives a Fault.
+def run_tasks(
+    work: Callable[[T], R], tasks: Sequence[T], workers: int, name_of: Callable[[T], str], limits: Limits = Limits()
+) -> Iterator[tuple[T, R | Fault]]:
+    """Yield each task with its result, in the order they finish; a task whose worker dies or takes too long gives a Fault.
 
-    workers : processes; 0 works in this process (no isolation; for debugging). A worker that dies is replaced.   name_of : what a fault calls a task.
-    Raises Fault if a worker cannot start at all. However it ends, no worker is left.
+    workers : processes; 0 works in this process (no isolation, no limits; for debugging). A worker that dies is replaced.   name_of : what a fault
+    calls a task.   Raises Fault if a worker cannot start at all. However it ends, no worker is left.
     """
     if workers == 0:
         yield from ((task, work(task)) for task in tasks)
@@ -92,15 +114,22 @@ def run_tasks(work: Callable[[T], R], tasks: Sequence[T], workers: int, name_of:
         while live:
             # the sentinel too: a process that a dead worker started may hold its end of the pipe
             signs: list[Any] = [sign for worker in live for sign in (worker.connection, worker.process.sentinel)]
-            ready = set(wait(signs))
+            first = min(worker.deadline for worker in live)
+            ready = set(wait(signs, None if first == float("inf") else max(0.0, first - time.monotonic())))
             for worker in [w for w in live if w.connection in ready or w.process.sentinel in ready]:
-                yield from _hear(worker, live, todo, work, name_of)
+                yield from _hear(worker, live, todo, work, name_of, limits)
+            for worker in live:
+                if worker.deadline <= time.monotonic():  # heard of in the next round, as one that died
+                    worker.late, worker.deadline = True, float("inf")
+                    worker.process.kill()
     finally:
         for worker in live:
             worker.end()
 
 
-def _hear(worker: _Worker[T], live: list[_Worker[T]], todo: list[T], work: Callable[[T], R], name_of: Callable[[T], str]) -> Iterator[tuple[T, R | Fault]]:
+def _hear(
+    worker: _Worker[T], live: list[_Worker[T]], todo: list[T], work: Callable[[T], R], name_of: Callable[[T], str], limits: Limits
+) -> Iterator[tuple[T, R | Fault]]:
     """Take what one worker has to say, give it its next task first, then yield the result."""
     task, heard = worker.task, False
     result: Any = None
@@ -110,18 +139,20 @@ def _hear(worker: _Worker[T], live: list[_Worker[T]], todo: list[T], work: Calla
             heard = True
     if not heard:
         live.remove(worker)
-        result = _death(worker.process, "worker" if task is None else name_of(task))
+        result = _death(worker, "worker" if task is None else name_of(task), limits)
         if not worker.ready:
             raise result
         if todo:
             live.append(_start(work))
-    elif todo:
-        worker.give(todo.pop())
+    elif todo and not (limits.tasks and worker.given >= limits.tasks):
+        worker.give(todo.pop(), limits.seconds)
     else:
         live.remove(worker)
         worker.give(None)
         worker.process.join(END_SECONDS)
         worker.end()
+        if todo:
+            live.append(_start(work))
     worker.ready = True
     if task is not None:
         yield task, result

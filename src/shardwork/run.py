@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from shardwork.ids import check_id
 from shardwork.journal import Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
 from shardwork.place import Place, clear_temporary, retract_manifests, set_aside, the_manifest
-from shardwork.pool import run_tasks
+from shardwork.pool import Limits, run_tasks
 from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
-from shardwork.work import Done, Task, Work
+from shardwork.work import Done, Outcome, Task, Work
 
 STOPPING = frozenset(("fault_disk", "fault_killed", "fault_memory"))
 """Faults of the machine: going on would only add to the trouble. After others the rest of the shard is still worked on."""
@@ -82,6 +82,11 @@ def write_manifest(path: Path, rows: Sequence[Fields], ids: Sequence[str]) -> No
     write_jsonl(path, sorted(rows, key=lambda row: row["id"]))
 
 
+def name_of(task: Task) -> str:
+    """Return what a fault calls a task."""
+    return task.item.id
+
+
 def _check_unique(items: Sequence[Item]) -> None:
     repeated = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
     if repeated:
@@ -124,8 +129,7 @@ class _Run:
                 rows.append(row)
         self.say(f"{self.step.name} {self.shard}: {len(items)} items, {len(todo)} to do")
         with Progress(len(todo), f"{self.step.name} {self.shard}") as progress:
-            work = Work(self.step, self.place)
-            for task, outcome in run_tasks(work, todo, self.options.workers, lambda task: task.item.id):
+            for task, outcome in self.outcomes(todo):
                 progress.step()
                 if isinstance(outcome, Done):
                     for note in outcome.notes:
@@ -139,6 +143,24 @@ class _Run:
         if self.faults:
             raise next((fault for fault in self.faults if fault.code == "fault_stale"), self.faults[0])
         return rows
+
+    def outcomes(self, todo: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
+        """Yield every task with its outcome. Where the step has a hazard, a task that ran into it is tried once more, alone; the second time is its verdict."""
+        work, hazard, again = Work(self.step, self.place), self.step.hazard, list[Task]()
+        verdicts = {"fault_crashed": hazard.crashed, "fault_timeout": hazard.late} if hazard else {}
+        limits = Limits(hazard.seconds, hazard.items) if hazard else Limits()
+        for task, outcome in run_tasks(work, todo, self.options.workers, name_of, limits):
+            if isinstance(outcome, Fault) and outcome.code in verdicts:
+                self.say(f"{outcome.where}: {outcome.found}: tried once more, alone")
+                again.append(task)
+            else:
+                yield task, outcome
+        for task, outcome in run_tasks(work, again, min(1, self.options.workers), name_of, limits):
+            if isinstance(outcome, Fault) and hazard and outcome.code in verdicts:
+                code = verdicts[outcome.code]
+                yield task, DataError(code, outcome.where, f"twice: {outcome.found}", "an item that the step gets through", hazard.hints[code])
+            else:
+                yield task, outcome
 
     def fault(self, fault: Fault, item: Item | None = None) -> bool:
         """Note a fault and return whether it is time to stop."""

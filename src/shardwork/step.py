@@ -75,6 +75,21 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Hazard:
+    """What a foreign program may do to an item of a step, so that it becomes the item's verdict instead of a fault. The item is tried twice, then alone.
+
+    crashed : the verdict's code where its worker crashed both times.   late : where it was not finished in time.   seconds : that time.
+    items : after so many the worker is replaced, as a guard against what the program leaves in memory.   hints : code -> what to do.
+    """
+
+    crashed: str
+    late: str
+    seconds: float
+    items: int
+    hints: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What a stage does to one item.
 
@@ -90,6 +105,7 @@ class Step:
     run_item: Callable[[Item], Fields]
     adopt: Callable[[Item], Fields | None] | None = None
     guards: bool = False
+    hazard: Hazard | None = None
 
     def fingerprint(self, item: Item, redo: int) -> str:
         """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""

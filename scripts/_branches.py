@@ -1,0 +1,51 @@
+"""The branches that have a report and a gate: for each, the flags that describe it and how they become a `shardwork.branch.Branch`."""
+
+from pathlib import Path
+
+import _src  # noqa: F401
+from eventvox.stage import events_branch
+from sam3dvid import stage as clip_stage
+from sam3dvid.assets.filters import AssetFilter, select
+from shardwork import command
+
+
+def add_branch_flags(arguments) -> None:
+    """Add --branch and what describes each branch."""
+    arguments.add_argument("--branch", choices=tuple(BRANCHES), required=True, help="which branch")
+    arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
+    arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
+    arguments.add_argument("--work-shards", type=command.whole(1), default=1, help="how many work shards the table is cut into (default: 1)")
+    arguments.add_argument("--controls", type=command.truth, default=False, help="events: whether control videos are made (default: false)")
+    arguments.add_argument("--controls-stage", type=Path, help="events: the folder of the control videos, results/RUN/controls/events")
+    arguments.add_argument("--voxels", type=Path, help="assets: the folder of voxelize_assets, results/RUN/voxels")
+    arguments.add_argument("--dataset", type=Path, help="assets: the dataset's folder")
+    arguments.add_argument("--pool", type=Path, help="polyhaven, sa1b: the pool's folder")
+    arguments.add_argument("--salt", default="", help="polyhaven: the salt of the order")
+    arguments.add_argument("--limit", type=command.whole(0), default=0, help="polyhaven: how many panoramas the pool takes")
+    command.add_settings(arguments, AssetFilter)
+
+
+def _events(args):
+    return events_branch(args.table, args.stage, args.work_shards, args.controls, args.controls_stage)
+
+
+def _assets(args):
+    rows, _ = select(clip_stage.read_asset_table(args.table), command.settings_from(args, AssetFilter))
+    return clip_stage.assets_branch(rows, args.stage, args.voxels, args.dataset, args.work_shards)
+
+
+def _polyhaven(args):
+    rows = clip_stage.first_panoramas(clip_stage.read_pool_table("polyhaven", args.table), args.salt, args.limit)
+    return clip_stage.pool_branch("polyhaven", rows, args.stage, args.pool)
+
+
+def _sa1b(args):
+    return clip_stage.pool_branch("sa1b", clip_stage.read_pool_table("sa1b", args.table), args.stage, args.pool)
+
+
+BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b}
+
+
+def branch_from(args):
+    """Return the branch that the flags describe."""
+    return BRANCHES[args.branch](args)
