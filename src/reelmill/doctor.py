@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from reelmill import machine, packages, syslibs
-from reelmill.config import Config, load
+from reelmill.config import AssetsConfig, Config, EventsConfig, PolyhavenConfig, Sa1bConfig, load
 from shardwork.errors import DataError
 
 PYTHON_VERSION = (3, 11)
-IMPORTS = ("numpy", "cv2", "av", "h5py")
+IMPORTS = {"events": ("numpy", "cv2", "av", "h5py"), "assets": ("bpy", "trimesh", "numba"), "backgrounds": ("cv2", "PIL", "OpenEXR")}
+"""The packages that the steps of a section load, and that are known to fail on some machines."""
 IMPORT_SECONDS = 60
 MIN_FREE_BYTES, GOOD_FREE_BYTES = 1 << 30, 20 << 30
 MIN_INODES, GOOD_INODES = 1_000, 100_000
@@ -48,13 +49,14 @@ def examine(configfiles: Sequence[Path] = ()) -> list[Check]:
     pins = packages.read_pins()
     launcher = packages.is_launcher(pins)
     interpreter = config.python if config and config.python != "python" else "" if launcher else sys.executable
-    workers = config.events.workers if config and config.events else 1
+    workers = max((section.workers for section in _sections(config) if hasattr(section, "workers")), default=1)
+    modules = dict.fromkeys(name for section, names in IMPORTS.items() if config is None or getattr(config, section) for name in names)
     return [
         *checks,
         check_python(),
         *check_packages(pins, ("base", "workflow") if launcher else ("base", *packages.REQUIRED_EXTRAS)),
-        check_imports(interpreter),
-        check_libraries(),
+        check_imports(interpreter, tuple(modules)),
+        check_libraries(needed=config is not None and config.assets is not None),
         check_cores(workers),
         check_memory(),
         check_files(),
@@ -81,12 +83,22 @@ def check_config(configfiles: Sequence[Path]) -> tuple[list[Check], Config | Non
     except DataError as error:
         return [_from_error("config", problem) for problem in getattr(error, "problems", (error,))], None
     checks = [Check("config", "ok", ", ".join(str(path) for path in configfiles))]
-    if config.events is None:
-        return [*checks, Check("config", "warning", "no section for any dataset", "add a section, such as events: with its table")], config
-    table = Path(config.events.table)
-    if table.is_file():
-        return [*checks, Check("table", "ok", str(table))], config
-    return [*checks, Check("table", "failure", f"{table} is not there", "make it, or correct events.table; paths start in the current folder")], config
+    if not _sections(config):
+        checks.append(Check("config", "warning", "no section for any dataset", "add a section, such as events: with its table"))
+    for table in (Path(section.table) for section in _sections(config) if section.table):
+        if table.is_file():
+            checks.append(Check("table", "ok", str(table)))
+        else:
+            checks.append(Check("table", "failure", f"{table} is not there", "make it, or correct `table`; paths start in the current folder"))
+    return checks, config
+
+
+def _sections(config: Config | None) -> list[EventsConfig | AssetsConfig | PolyhavenConfig | Sa1bConfig]:
+    """Return the sections of a configuration that work on a table."""
+    if config is None:
+        return []
+    pools = (config.backgrounds.polyhaven, config.backgrounds.sa1b) if config.backgrounds else ()
+    return [section for section in (config.events, config.assets, *pools) if section]
 
 
 def _from_error(name: str, error: DataError) -> Check:
@@ -124,8 +136,8 @@ def check_packages(pins: Mapping[str, Sequence[packages.Pin]], required: Sequenc
     return checks
 
 
-def check_imports(interpreter: str = sys.executable, modules: Sequence[str] = IMPORTS) -> Check:
-    """Return whether the packages that read and write video data really load in the steps' Python, in one child process.
+def check_imports(interpreter: str = sys.executable, modules: Sequence[str] = IMPORTS["events"]) -> Check:
+    """Return whether the packages that steps need really load in the steps' Python, in one child process.
 
     interpreter : name or path; empty if steps do not run in an environment that can be looked at here.
     A package can be installed and yet fail: a missing shared library, or a build for another numpy.
@@ -143,15 +155,18 @@ def check_imports(interpreter: str = sys.executable, modules: Sequence[str] = IM
         return Check("imports", "ok", ", ".join(modules))
     module = (child.stdout.split() or ["python"])[-1]
     reason = (child.stderr.strip().splitlines() or [f"exit {child.returncode}"])[-1]
+    if lacking := next((library for library in syslibs.LIBRARIES if library in reason), ""):
+        return Check("imports", "failure", f"{module}: {reason}", f"sudo apt-get install -y {syslibs.LIBRARIES[lacking]} (see libraries below for all)")
     return Check("imports", "failure", f"{module}: {reason}", f"install it again into {path}: make setup")
 
 
-def check_libraries(has: Callable[[str], bool] = syslibs.loads) -> Check:
-    """Return whether the system libraries that Blender needs are there: a warning, since events do not need them."""
+def check_libraries(has: Callable[[str], bool] = syslibs.loads, needed: bool = False) -> Check:
+    """Return whether the system libraries that Blender needs are there: a warning unless they are needed, since events do without."""
     missing = syslibs.required_libraries(has)
     if not missing:
         return Check("libraries", "ok", f"all {len(syslibs.LIBRARIES)} that rendering needs")
-    return Check("libraries", "warning", f"{len(missing)} that rendering needs are missing", f"sudo apt-get install -y {' '.join(missing)}")
+    status: Status = "failure" if needed else "warning"
+    return Check("libraries", status, f"{len(missing)} that rendering needs are missing", f"sudo apt-get install -y {' '.join(missing)}")
 
 
 def check_cores(workers: int, cores: float | None = None) -> Check:
@@ -159,7 +174,7 @@ def check_cores(workers: int, cores: float | None = None) -> Check:
     cores = machine.usable_cores() if cores is None else cores
     if workers <= max(cores, 1):
         return Check("cores", "ok", f"{cores:g} usable")
-    return Check("cores", "warning", f"{cores:g} usable, one job starts {workers} workers", "lower events.workers, or give the process more cores")
+    return Check("cores", "warning", f"{cores:g} usable, one job starts {workers} workers", "lower `workers`, or give the process more cores")
 
 
 def check_memory(memory_bytes: int | None = None) -> Check:

@@ -97,6 +97,14 @@ def test_crash_while_loading_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     assert check.status == "failure" and check.found == "crashes: exit -6"
 
 
+def test_blender_that_lacks_a_system_library_names_the_line_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "libXrender.so.1: cannot open shared object file: No such file or directory"
+    (tmp_path / "bpy.py").write_text(f"raise ImportError({said!r})\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    check = doctor.check_imports(sys.executable, ("bpy",))
+    assert check.status == "failure" and check.found == f"bpy: ImportError: {said}" and check.mend.startswith("sudo apt-get install -y libxrender1")
+
+
 def test_packages_that_load_pass() -> None:
     assert doctor.check_imports(sys.executable, ("json", "csv")) == Check("imports", "ok", "json, csv")
 
@@ -110,6 +118,10 @@ def test_missing_libraries_are_one_apt_line_and_a_warning() -> None:
     check = doctor.check_libraries(lambda library: library not in ("libXi.so.6", "libGL.so.1"))
     assert (check.status, check.mend) == ("warning", "sudo apt-get install -y libxi6 libgl1")
     assert doctor.check_libraries(lambda library: True).status == "ok"
+
+
+def test_missing_libraries_are_a_failure_where_the_configuration_renders() -> None:
+    assert doctor.check_libraries(lambda library: False, needed=True).status == "failure"
 
 
 def test_library_loads_or_not() -> None:
@@ -128,7 +140,7 @@ def test_libraries_option_prints_the_packages_alone(monkeypatch: pytest.MonkeyPa
 
 
 def test_more_workers_than_cores_is_a_warning() -> None:
-    assert doctor.check_cores(4, 2.0).status == "warning" and "lower events.workers" in doctor.check_cores(4, 2.0).mend
+    assert doctor.check_cores(4, 2.0).status == "warning" and "lower `workers`" in doctor.check_cores(4, 2.0).mend
     assert doctor.check_cores(2, 2.0).status == doctor.check_cores(1, 0.5).status == "ok"
 
 
@@ -199,5 +211,5 @@ def test_whole_examination_covers_everything(tmp_path: Path, monkeypatch: pytest
 
 def test_examination_without_a_configuration_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "IMPORTS", ())
+    monkeypatch.setattr(doctor, "IMPORTS", {})
     assert "config" not in {check.name for check in doctor.examine()}
