@@ -25,7 +25,7 @@ RUN_SECONDS = 120
 class World(ABC):
     """One stage with small real inputs in a folder of its own.
 
-    stage : where results go.   good : ids that pass.   bad : an id that is refused, with code `bad_code`; `bad_status` is "upstream" where the last
+    stage : where results go.   home : where published items stand, if elsewhere.   good : ids that pass.   bad : an id that is refused, with code `bad_code`; `bad_status` is "upstream" where the last
     of several steps only passes the verdict on.   spare : an id not in the table at first.   kill_group : the command is several processes in a row.
     """
 
@@ -40,6 +40,7 @@ class World(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.stage = folder / "run" / "stage"
+        self.home: Path | None = None
         self.current: tuple[str, ...] = ()
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -92,9 +93,14 @@ class World(ABC):
 
     def published(self) -> dict[str, bytes]:
         """Return every file that a consumer could find, by relative path: no journals, no quarantine, no shard manifests."""
-        files = (path for path in self.stage.rglob("*") if path.is_file())
-        names = {path.relative_to(self.stage): path for path in files}
+        home = self.home or self.stage
+        files = (path for path in home.rglob("*") if path.is_file())
+        names = {path.relative_to(home): path for path in files}
         return {name.as_posix(): path.read_bytes() for name, path in names.items() if name.parts[0] not in (".journal", "quarantine", "shards")}
+
+    def temporary(self) -> list[Path]:
+        """Return the temporary files that are left."""
+        return [path for folder in {self.stage, self.home or self.stage} for path in folder.rglob("*.tmp")]
 
     def everything(self, work_shards: int = 1) -> dict[str, Any]:
         """Return published bytes and manifest rows: what must be equal whatever happened on the way."""
@@ -160,7 +166,7 @@ class StageContract:
         no_manifest_is_ahead(world)
         world.run()
         assert world.everything() == undisturbed
-        assert not list(world.stage.rglob("*.tmp"))
+        assert not world.temporary()
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: kills at an exact system call are not tried")
     @pytest.mark.parametrize("call", ["rename", "fsync"])
@@ -187,7 +193,7 @@ class StageContract:
     def test_full_disk_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any]) -> None:
         (shard,) = world.shards(1)
         need = sum(len(data) for name, data in undisturbed.items() if name != "rows")
-        with small_disk(world.stage, max(need // 2, 16 << 10)) as grow:
+        with small_disk(world.home or world.stage, max(need // 2, 16 << 10)) as grow:
             done = world.run_shard(shard, 1)
             assert done.returncode == 1, done.stderr
             assert "fault_disk" in done.stderr, done.stderr
@@ -215,7 +221,7 @@ class StageContract:
         spoilt.write_bytes(data)
         said = world.run()
         assert world.output(world.good[0]).name in said and "1 made" in said
-        assert (world.stage / "quarantine" / spoilt.relative_to(world.stage)).read_bytes() == data
+        assert (world.stage / "quarantine" / spoilt.relative_to(world.home or world.stage)).read_bytes() == data
         assert world.everything() == undisturbed
 
     def test_missing_file_is_made_again(self, world: World, undisturbed: dict[str, Any]) -> None:
@@ -288,7 +294,7 @@ class StageContract:
         os.killpg(process.pid, signal.SIGTERM) if world.kill_group else process.terminate()
         process.wait(RUN_SECONDS)
         wait_until(lambda: not _group_lives(process.pid))
-        assert not list(world.stage.rglob("*.tmp"))
+        assert not world.temporary()
         world.run()
         assert world.everything() == undisturbed
 
@@ -322,7 +328,7 @@ def wait_until(condition, seconds: float = 120.0) -> None:
 def kill_after_changes(world: World, events: int) -> None:
     """Start the stage and kill -9 its first process once its folder has changed `events` times; its workers die with it."""
     (shard,) = world.shards(1)
-    kill_when_changed(world.command(shard, 1), world.stage, events, world.kill_group)
+    kill_when_changed(world.command(shard, 1), world.stage if world.home is None else world.stage.parent, events, world.kill_group)
 
 
 def kill_when_changed(command: list[str], folder: Path, events: int, whole_group: bool = False) -> None:
