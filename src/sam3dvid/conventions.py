@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
+CANONICAL_FROM_GLTF = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float64)
+"""(3, 3) float64: a vertex of mesh.glb, as a column, into the canonical object frame: (x, y, z) -> (x, -z, y)."""
+
 WIDTH, HEIGHT = 512, 512
 """Pixels of a frame."""
 HFOV_DEG = 50.0

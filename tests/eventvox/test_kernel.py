@@ -16,6 +16,7 @@ from eventvox.kernel import ContrastKernel, split_chunk
 from eventvox.layout import planes_shape
 from eventvox.settings import VoxelSettings
 from eventvox.voxelize import append_voxels
+from shardwork.compiled import cache_folder
 from tests.eventvox.conftest import noisy_frames
 from tests.eventvox.reference import ContrastSlicer, reference_events
 
@@ -92,19 +93,8 @@ def test_a_frame_of_another_size_is_refused():
         ContrastKernel(np.zeros((4, 4), np.uint8), VoxelSettings()).slice_events(np.zeros((4, 64), np.uint8))
 
 
-def test_compiled_code_is_kept_apart_for_other_sources(monkeypatch):
-    before = compiled._cache_folder()
-    assert before == compiled._cache_folder()
+def test_compiled_code_is_kept_apart_for_another_table_of_contrasts(monkeypatch):
+    before = cache_folder(compiled.SOURCES)
     read = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda self, *rest: read(self, *rest) + ("# changed" if self.name == "contrast.py" else ""))
-    assert compiled._cache_folder() != before
-
-
-def test_an_empty_file_of_compiled_code_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
-    folder = compiled._cache_folder() / "eventvox"
-    folder.mkdir(parents=True)
-    (folder / "kernel.nbi").touch()
-    (folder / "kernel.1.nbc").write_bytes(b"x")
-    compiled._cache_folder()
-    assert [path.name for path in folder.iterdir()] == ["kernel.1.nbc"]
+    assert cache_folder(compiled.SOURCES) != before
