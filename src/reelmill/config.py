@@ -197,15 +197,13 @@ class PolyhavenConfig(_Section):
     """Processes that make views; the bytes do not depend on it."""
     limit: int = Field(0, ge=0)
     """Take this many panoramas, in the order of a hash; 0 takes all."""
-    views: int = Field(4, ge=1, le=16)
+    views: int = Field(4, ge=1, le=36)
     """Views of each panorama, evenly spaced around it."""
-    width: int = Field(2048, ge=64, le=8192)
+    width: int = Field(2048, ge=512, le=16384)
     """Width of a view in pixels."""
-    height: int = Field(1024, ge=32, le=8192)
+    height: int = Field(1024, ge=256, le=16384)
     """Height of a view in pixels."""
-    hfov_deg: float = Field(130.0, ge=60, le=160)
-    """Horizontal field of view of a view in degrees; the format says 130."""
-    quality: int = Field(95, ge=50, le=100)
+    quality: int = Field(95, ge=1, le=100)
     """JPEG quality of a view."""
     eval_fraction: float = Field(0.1, ge=0, le=1)
     """Share of the panoramas that goes to eval, by a hash of their names; the others go to train."""
@@ -230,8 +228,16 @@ class Sa1bConfig(_Section):
     """Share of the photos that goes to eval, by a hash of their ids; the others go to train."""
     salt: Line = "reelmill-bg-v1"
     """Enters the hash that splits the photos."""
-    max_pixels: int = Field(100_000_000, ge=1_000_000)
+    max_pixels: int = Field(100_000_000, ge=1, le=1_000_000_000)
     """Set aside a photo with more pixels than this."""
+    min_width: int = Field(512, ge=1, le=32766)
+    """Set aside a narrower photo: a frame sees about a fifth of its width."""
+    min_height: int = Field(256, ge=1, le=32766)
+    """Set aside a lower photo."""
+    max_aspect: float = Field(2.5, ge=1, le=4)
+    """Set aside a photo wider than this many times its height: it seldom covers all frames."""
+    min_aspect: float = Field(0.333, ge=0.01, le=1)
+    """Set aside a photo narrower than this many times its height."""
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a pool, by name."""
