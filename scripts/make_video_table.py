@@ -52,7 +52,7 @@ def main(args) -> int:
 
     before, after = {row[KEY]: row for row in known}, {row[KEY]: row for row in rows}
     changed = sum(row["bytes"] != before[key]["bytes"] or row["mtime_ns"] != before[key]["mtime_ns"] for key, row in after.items() if key in before)
-    print(f"{args.out}: {len(rows)} videos: {len(after.keys() - before)} new, {changed} changed, {len(gone)} gone")
+    print(f"{args.out}: {len(rows)} video{'s' * (len(rows) != 1)}: {len(after.keys() - before)} new, {changed} changed, {len(gone)} gone")
     if gone:
         print("rows whose file is gone " + ("are taken out" if args.remove_gone else f"stay, such as {gone[0][KEY]}: --remove-gone takes them out"))
     if joined:

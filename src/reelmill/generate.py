@@ -29,16 +29,16 @@ CONFIG_INTRO = """\
 # The configuration, key by key
 
 A run is described by one YAML file. `config.yaml` is the demo, and what Snakemake reads if you name no file; `events_v1.yaml` is a full production
-run of events. To make your own, copy one of them, give it another `run`, and name it when you start:
+run of events, `m1_polyhaven.yaml` one of evaluation clips. To make your own, copy one of them, give it another `run`, and name it when you start:
 
-    snakemake --cores all --configfile config/my_run.yaml
+    .venv/bin/snakemake --cores all --configfile config/my_run.yaml
 
-- Only `run` and the `table` of a branch are required. Every other key has the default shown here.
-- Each dataset is one section. Leave a section out and its branch is switched off.
+- Only `run` and the `table` of a section are required. Every other key has the default shown here.
+- Each dataset, and each kind of input, is one section. Leave a section out and its branch is switched off.
 - Everything is checked before anything runs: a key that does not exist is an error that names the nearest one, and a value of the wrong kind is an
-  error with file and line. `python -m reelmill config --configfile config/my_run.yaml` checks a file and prints it with all defaults;
-  `python -m reelmill doctor --configfile config/my_run.yaml` checks the machine too, and `estimate` in its place says what the run will take.
-- One value for one run: `snakemake --config run=test 'events={workers: 4}'`.
+  error with file and line. `.venv/bin/python -m reelmill config --configfile config/my_run.yaml` checks a file and prints it with all defaults;
+  `.venv/bin/python -m reelmill doctor --configfile config/my_run.yaml` checks the machine too, and `estimate` in its place says what the run will take.
+- One value for one run: `.venv/bin/snakemake --config run=test 'events={workers: 4}'`.
 - YAML has traps: `no` is false, `0123` is 83, `12:30` is 750, `1e3` is text. They are errors here; the message says what to write.
 - Editors that know JSON Schema show these texts as you type, from `workflow/schemas/config.schema.json`.
 """
@@ -57,7 +57,7 @@ tables below.
   very end the step `gate` fails the run if more items were set aside than `max_quarantined` allows, and lists them.
 - **A code that begins with `fault_` is trouble with the machine or the program**, never with your data: a full disk, too little memory, a kill. The
   step stops and can be run again.
-- **A code that begins with `E_CONFIG_` stops the run before it starts.** `python -m reelmill doctor` finds these, and most troubles of a machine.
+- **A code that begins with `E_CONFIG_` stops the run before it starts.** `.venv/bin/python -m reelmill doctor` finds these, and most troubles of a machine.
 
 ## Go on after a stop
 
@@ -66,7 +66,7 @@ in it is computed. Nothing half written ever has a final name, so there is nothi
 
 ## Locks
 
-- *"Directory cannot be locked"* comes from Snakemake: another `snakemake` runs in this folder, or one was killed. If none is running, `snakemake
+- *"Directory cannot be locked"* comes from Snakemake: another `snakemake` runs in this folder, or one was killed. If none is running, `.venv/bin/snakemake
   --unlock` takes the lock away; `make resume` does that for you.
 - `fault_busy` means that another process works on the same work shard. Wait for it; the lock ends with the process, however it ends.
 
