@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+FAR = 100.0
+"""Coordinates beyond this many times the asset's size lose what shows of its shape to float32: 6e-8 of the coordinate is 6e-6 of the size."""
 
 @dataclass(frozen=True, slots=True)
 class Found:

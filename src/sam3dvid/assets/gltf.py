@@ -211,8 +211,8 @@ def _buffer(gltf: Gltf, index: int, buffer: Document, binary: bytes, parts: Part
 
 
 def local_file(folder: Path, uri: str) -> Path | None:
-    """Return the file that a relative URI names, or None for another address."""
-    return None if "://" in uri else folder / unquote(uri)
+    """Return the file that a relative URI names, or None for another address. What should be escaped and is not is common."""
+    return None if "://" in uri else next((path for path in (folder / unquote(uri), folder / uri) if path.is_file()), None)
 
 
 def decode_data_uri(gltf: Gltf, uri: str) -> bytes:

@@ -123,6 +123,8 @@ def _check_primitive(gltf: Gltf, shape: Document) -> tuple[int, int]:
         return 0, stated
     corners = np.sort(corners.reshape(-1, 3), axis=1)
     corners = corners[(corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2])]
+    if total >= 1 << 20:  # three such numbers do not fit into one of 64 bits
+        return len(np.unique(corners, axis=0)), stated
     return len(np.unique(corners.astype(np.int64) @ [total * total, total, 1])), stated
 
 
