@@ -8,6 +8,7 @@ from pathlib import Path
 FAR = 100.0
 """Coordinates beyond this many times the asset's size lose what shows of its shape to float32: 6e-8 of the coordinate is 6e-6 of the size."""
 
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A source that looks usable.

@@ -22,7 +22,10 @@ READABLE = {
     "KHR_lights_punctual",
     "KHR_mesh_quantization",
     "KHR_texture_transform",
-    *(f"KHR_materials_{name}" for name in ("anisotropy clearcoat emissive_strength ior pbrSpecularGlossiness sheen specular transmission unlit variants volume".split())),
+    *(
+        f"KHR_materials_{name}"
+        for name in ("anisotropy clearcoat emissive_strength ior pbrSpecularGlossiness sheen specular transmission unlit variants volume".split())
+    ),
 }
 """Extensions that a file may require: Blender 4.5 reads them, or what it leaves out changes neither shape nor colour much."""
 SEE_THROUGH = ("KHR_materials_transmission", "KHR_materials_volume", "KHR_materials_diffuse_transmission")
@@ -54,6 +57,11 @@ def _check(gltf: Gltf, sources: Parts, settings: NormalizeSettings, scratch: Pat
                 how = material.get("alphaMode", "transmission")
                 raise gltf.refuse(f"material {material.get('name', index)!r} is {how}", "transparent_material", "opaque materials")
             notes.add("forced_opaque")
+        if hides_texture(material):
+            if settings.untextured == "refuse":
+                found = f"material {material.get('name', index)!r} multiplies its only picture by an emissive factor of 0"
+                raise gltf.refuse(found, "no_colour", "a picture that shows")
+            notes.add("hidden_texture")
         for texture in texture_indices(material):
             _check_image(gltf, texture, sources, textures)
     if gltf.all("animations"):
@@ -141,6 +149,13 @@ def not_opaque(material: Document) -> bool:
     """Return whether a glTF material lets something behind it through."""
     extensions = material.get("extensions", {})
     return material.get("alphaMode", "OPAQUE") != "OPAQUE" or any(name in extensions for name in SEE_THROUGH)
+
+
+def hides_texture(material: Document) -> bool:
+    """Return whether a glTF material's picture is emitted at a strength of 0, the default: the standard lets nothing of it show."""
+    base, extensions = material.get("pbrMetallicRoughness", {}), material.get("extensions", {})
+    shown = "baseColorTexture" in base or "diffuseTexture" in extensions.get("KHR_materials_pbrSpecularGlossiness", {})
+    return "emissiveTexture" in material and not any(material.get("emissiveFactor", ())) and not shown
 
 
 def texture_indices(material: Any) -> Iterator[int]:

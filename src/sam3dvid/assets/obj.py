@@ -155,5 +155,3 @@ def _shifted(lines: list[tuple[bytes, bytes]], positions: np.ndarray) -> list[tu
             rest = b" ".join([*(repr(value).encode() for value in next(rows)), *rest.split()[3:]])
         shifted.append((key, rest))
     return shifted
-
-
