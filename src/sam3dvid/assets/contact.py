@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from shardwork.files import write_bytes
@@ -15,7 +16,7 @@ LABEL_PX = 14
 COLUMNS = 2
 
 
-def write_sheet(path: Path, rows: Sequence[tuple[str, np.ndarray]]) -> None:
+def write_sheet(path: Path, rows: Sequence[tuple[str, NDArray[Any]]]) -> None:
     """Write a sheet as a PNG, atomically.   rows : (id, (H, W, 3) uint8), all of one size; two assets stand side by side."""
     height, width = rows[0][1].shape[:2]
     lines = -(-len(rows) // COLUMNS)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sam3dvid.assets.textures import Parts
 from sam3dvid.codes import AssetRefused
@@ -70,7 +71,7 @@ class Gltf:
         self.pick("buffers", index)
         return int(index)
 
-    def accessor(self, index: int) -> np.ndarray | None:
+    def accessor(self, index: int) -> NDArray[Any] | None:
         """Return an accessor's numbers as stored, (count, width), or None if they lie in a compressed block. Raises AssetRefused."""
         entry = self.pick("accessors", index)
         width, dtype, count = WIDTHS[entry["type"]], np.dtype(DTYPES[entry["componentType"]]), entry["count"]
@@ -88,7 +89,7 @@ class Gltf:
             values = self._sparse(values.copy(), entry["sparse"])
         return values
 
-    def _strided(self, view: int, offset: int, count: int, width: int, dtype: np.dtype[Any]) -> np.ndarray:
+    def _strided(self, view: int, offset: int, count: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         data, stride = self.view(view)
         stride = stride or width * dtype.itemsize
         end = offset + (stride * (count - 1) + width * dtype.itemsize if count else 0)
@@ -96,7 +97,7 @@ class Gltf:
             raise self.refuse(f"bufferViews[{view}] has {len(data)} bytes, its accessor needs {end}")
         return np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
 
-    def _sparse(self, values: np.ndarray, sparse: Document) -> np.ndarray:
+    def _sparse(self, values: NDArray[Any], sparse: Document) -> NDArray[Any]:
         count, where, what = sparse["count"], sparse["indices"], sparse["values"]
         rows = self._strided(where["bufferView"], where.get("byteOffset", 0), count, 1, np.dtype(DTYPES[where["componentType"]]))
         if count and int(rows.max()) >= len(values):

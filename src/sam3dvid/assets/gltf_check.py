@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sam3dvid.assets.found import Found
 from sam3dvid.assets.gltf import DRACO, MALFORMED, POINTS, TRIANGLES, Document, Gltf, decode_data_uri, local_file, read_gltf
@@ -136,7 +137,7 @@ def _check_primitive(gltf: Gltf, shape: Document) -> tuple[int, int]:
     return len(np.unique(corners.astype(np.int64) @ [total * total, total, 1])), stated
 
 
-def _corners(gltf: Gltf, shape: Document, total: int) -> np.ndarray | None:
+def _corners(gltf: Gltf, shape: Document, total: int) -> NDArray[Any] | None:
     if "indices" not in shape:
         return np.arange(total)
     corners = gltf.accessor(shape["indices"])

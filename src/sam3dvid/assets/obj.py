@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sam3dvid.assets.found import FAR, Found
 from sam3dvid.assets.mtl import read_materials, write_plain_materials
@@ -57,7 +59,7 @@ def _refuse(main: Path, code: str, found: str, expected: str) -> AssetRefused:
     return AssetRefused(code, main.name, found, expected)
 
 
-def _numbers(main: Path, rows: list[bytes], least: int, what: str = "vertex") -> np.ndarray:
+def _numbers(main: Path, rows: list[bytes], least: int, what: str = "vertex") -> NDArray[Any]:
     """Return the first `least` numbers of every row, (N, least) float64. Raises AssetRefused (unreadable_mesh, not_finite)."""
     try:
         values = np.array([row.split()[:least] for row in rows], dtype=np.float64).reshape(len(rows), least)
@@ -140,14 +142,14 @@ def _without_repeats(corners: list[bytes]) -> list[bytes]:
     return [corner for index, corner in enumerate(corners) if vertices[index] != vertices[index - 1]]
 
 
-def _origin(positions: np.ndarray) -> np.ndarray:
+def _origin(positions: NDArray[Any]) -> NDArray[Any]:
     """Return what to subtract so that float32 keeps the shape: zero where the coordinates are not far away."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     far = np.abs(positions).max() > FAR * (high - low).max()
     return (low + high) / 2 if far else np.zeros(3)
 
 
-def _shifted(lines: list[tuple[bytes, bytes]], positions: np.ndarray) -> list[tuple[bytes, bytes]]:
+def _shifted(lines: list[tuple[bytes, bytes]], positions: NDArray[Any]) -> list[tuple[bytes, bytes]]:
     rows = iter(positions.tolist())
     shifted = []
     for key, rest in lines:

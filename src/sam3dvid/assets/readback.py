@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from sam3dvid.assets.gltf import MALFORMED, TRIANGLES, read_gltf
@@ -25,8 +27,8 @@ class ReadBack:
     num_vertices: int
     num_triangles: int
     materials: int
-    low: np.ndarray
-    high: np.ndarray
+    low: NDArray[Any]
+    high: NDArray[Any]
     textures: tuple[dict[str, str | int], ...]
 
 
@@ -64,7 +66,7 @@ def _read(path: Path, textures: Textures) -> ReadBack:
     low, high = points.min(axis=0), points.max(axis=0)
     if not np.isfinite(points).all() or low.min() < -0.5 - SLACK or high.max() > 0.5 + SLACK:
         raise _bug(path, f"vertices from {low.tolist()} to {high.tolist()}")
-    pictures = []
+    pictures: list[dict[str, str | int]] = []
     for image in gltf.all("images"):
         data = bytes(gltf.view(image["bufferView"])[0])
         textures.check(data, image["name"])

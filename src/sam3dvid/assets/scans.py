@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sam3dvid.assets.found import Found
+from sam3dvid.assets.gltf import MALFORMED
 from sam3dvid.assets.textures import Parts
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
@@ -89,9 +90,7 @@ def _load(main: Path, kind: str) -> Any:
     try:
         with open(main, "rb") as file:
             mesh = trimesh.load(file, file_type=kind, process=False, maintain_order=True, force="mesh")
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 (trimesh raises what its parsers happen to raise)
+    except MALFORMED as error:  # what trimesh's parsers happen to raise
         raise AssetRefused("unreadable_mesh", main.name, f"{type(error).__name__}: {error}", f"a whole {kind[:3]} file") from error
     if not hasattr(mesh, "faces"):
         raise AssetRefused("points_only", main.name, "no faces", "faces")

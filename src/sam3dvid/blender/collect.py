@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import bpy
 import numpy as np
+from numpy.typing import NDArray
 
 UV, COLOUR = "UVMap", "Color"
 """Names of the layers that materials show; a mesh's other layers keep theirs."""
@@ -20,13 +22,13 @@ class Piece:
     slots : (T,) index into materials.   source : name of the mesh that instances share.
     """
 
-    vertices: np.ndarray
-    world: np.ndarray
-    triangles: np.ndarray
-    normals: np.ndarray
-    uvs: dict[str, np.ndarray]
-    colours: np.ndarray | None
-    slots: np.ndarray
+    vertices: NDArray[Any]
+    world: NDArray[Any]
+    triangles: NDArray[Any]
+    normals: NDArray[Any]
+    uvs: dict[str, NDArray[Any]]
+    colours: NDArray[Any] | None
+    slots: NDArray[Any]
     materials: list[bpy.types.Material | None]
     source: str
     notes: set[str] = field(default_factory=set)
@@ -41,7 +43,7 @@ class Loose:
     points: int = 0
 
 
-def collect(before: np.ndarray) -> tuple[list[Piece], Loose]:
+def collect(before: NDArray[Any]) -> tuple[list[Piece], Loose]:
     """Return the visible pieces of the scene that have triangles, and what else its meshes hold.
 
     before : (4, 4), put before every world matrix. Lights, cameras, empties, curves and hidden objects are no pieces.
@@ -66,13 +68,13 @@ def collect(before: np.ndarray) -> tuple[list[Piece], Loose]:
     return [piece for piece in pieces if len(piece.triangles)], loose
 
 
-def _get(items: bpy.types.bpy_prop_collection, name: str, width: int, dtype: type) -> np.ndarray:
-    values = np.empty(len(items) * width, dtype)
+def _get(items: bpy.types.bpy_prop_collection, name: str, width: int, dtype: type) -> NDArray[Any]:
+    values: NDArray[Any] = np.empty(len(items) * width, dtype)
     items.foreach_get(name, values)
     return values.reshape(-1, width) if width > 1 else values
 
 
-def _piece(mesh: bpy.types.Mesh, world: np.ndarray, original: bpy.types.Object) -> Piece:
+def _piece(mesh: bpy.types.Mesh, world: NDArray[Any], original: bpy.types.Object) -> Piece:
     mesh.calc_loop_triangles()
     corners = _get(mesh.loop_triangles, "loops", 3, np.int32).ravel()
     slots = _get(mesh.loop_triangles, "material_index", 1, np.int32)
@@ -98,12 +100,12 @@ def _piece(mesh: bpy.types.Mesh, world: np.ndarray, original: bpy.types.Object) 
     )
 
 
-def _uvs(mesh: bpy.types.Mesh, corners: np.ndarray) -> dict[str, np.ndarray]:
+def _uvs(mesh: bpy.types.Mesh, corners: NDArray[Any]) -> dict[str, NDArray[Any]]:
     shown = next((layer.name for layer in mesh.uv_layers if layer.active_render), None)
     return {UV if layer.name == shown else layer.name: _get(layer.uv, "vector", 2, np.float32)[corners] for layer in mesh.uv_layers}
 
 
-def _colours(mesh: bpy.types.Mesh, corners: np.ndarray, vertex_of: np.ndarray) -> np.ndarray | None:
+def _colours(mesh: bpy.types.Mesh, corners: NDArray[Any], vertex_of: NDArray[Any]) -> NDArray[Any] | None:
     layers = mesh.color_attributes
     if not len(layers):
         return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import bpy
 import numpy as np
+from numpy.typing import NDArray
 
 from sam3dvid.assets.found import Found
 from sam3dvid.blender.session import silence
@@ -17,7 +20,7 @@ STATED = ("gltf", "fbx")
 """Kinds whose importer turns the file's frame to Z up as the format states it."""
 
 
-def import_file(found: Found, where: str, up_axis: str) -> np.ndarray:
+def import_file(found: Found, where: str, up_axis: str) -> NDArray[Any]:
     """Import an asset's file into the empty scene and return what is to be put before its objects' world matrices, (4, 4) float64.
 
     where : what messages call the asset.   up_axis : file (as the format states), Y or Z.   Raises AssetRefused (unreadable_mesh).

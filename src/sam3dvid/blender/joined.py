@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
+from numpy.typing import NDArray
 
 from sam3dvid.blender.collect import COLOUR, Piece
 from sam3dvid.blender.session import silence
@@ -27,11 +29,11 @@ class Box:
     origin : (3,), what was subtracted from the source's vertices before all that.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    low: NDArray[Any]
+    high: NDArray[Any]
     scale: float
-    offset: np.ndarray
-    origin: np.ndarray
+    offset: NDArray[Any]
+    origin: NDArray[Any]
 
 
 def oriented_box(pieces: Sequence[Piece], where: str) -> Box:
@@ -68,7 +70,7 @@ def join(pieces: Sequence[Piece], box: Box) -> bpy.types.Object:
     names = sorted({name for piece in pieces for name in piece.uvs}, key=lambda name: (name != "UVMap", name))
     has_colours = any(piece.colours is not None for piece in pieces)
     materials: dict[str | None, int] = {}
-    parts: dict[str, list[np.ndarray]] = {key: [] for key in ("vertices", "triangles", "normals", "colours", "slots", *(f"uv {name}" for name in names))}
+    parts: dict[str, list[NDArray[Any]]] = {key: [] for key in ("vertices", "triangles", "normals", "colours", "slots", *(f"uv {name}" for name in names))}
     total = 0
     for piece in pieces:
         linear = piece.world[:3, :3]
@@ -88,12 +90,12 @@ def join(pieces: Sequence[Piece], box: Box) -> bpy.types.Object:
         total += len(piece.vertices)
     joined = {key: np.concatenate(values) for key, values in parts.items()}
     mesh = _mesh(joined, names, has_colours)
-    for name in materials:
-        mesh.materials.append(bpy.data.materials[name] if name else None)
+    for material in materials:
+        mesh.materials.append(bpy.data.materials[material] if material else None)
     return _only(mesh)
 
 
-def _turned(normals: np.ndarray, linear: np.ndarray) -> np.ndarray:
+def _turned(normals: NDArray[Any], linear: NDArray[Any]) -> NDArray[Any]:
     """Return normals as a linear map takes them, of length 1; zero where there is none."""
     cofactors = np.array([np.cross(linear[1], linear[2]), np.cross(linear[2], linear[0]), np.cross(linear[0], linear[1])])
     turned = normals @ cofactors.T * (1 if np.linalg.det(linear) >= 0 else -1)
@@ -101,7 +103,7 @@ def _turned(normals: np.ndarray, linear: np.ndarray) -> np.ndarray:
     return np.where(lengths > 0, turned / np.where(lengths > 0, lengths, 1), 0.0)
 
 
-def _mesh(joined: dict[str, np.ndarray], names: Sequence[str], has_colours: bool) -> bpy.types.Mesh:
+def _mesh(joined: dict[str, NDArray[Any]], names: Sequence[str], has_colours: bool) -> bpy.types.Mesh:
     vertices, triangles = joined["vertices"].astype(np.float32), joined["triangles"]
     mesh = bpy.data.meshes.new(NAME)
     mesh.vertices.add(len(vertices))

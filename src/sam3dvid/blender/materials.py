@@ -151,8 +151,8 @@ def _show_vertex_colours(material: bpy.types.Material | None) -> bpy.types.Mater
     result = material.copy() if material is not None and _surface(material) else bpy.data.materials.new("vertex_colours")
     result.use_nodes = True
     nodes, links = result.node_tree.nodes, result.node_tree.links
-    surface = _surface(result)
-    if material is None and surface is not None:
+    surface = _surface(result) or nodes.new("ShaderNodeBsdfPrincipled")
+    if material is None:
         surface.inputs["Roughness"].default_value = 1.0
     attribute = nodes.new("ShaderNodeVertexColor")
     attribute.layer_name = COLOUR

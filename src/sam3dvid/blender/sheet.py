@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
 from mathutils import Vector
+from numpy.typing import NDArray
 from PIL import Image
 
 from sam3dvid.blender import session
@@ -25,7 +27,7 @@ GRAY = 0.18
 VIEW = {"view_transform": "Standard", "look": "None", "exposure": 0.0, "gamma": 1.0}
 
 
-def render_sides(glb: Path, size: int) -> np.ndarray:
+def render_sides(glb: Path, size: int) -> NDArray[Any]:
     """Return four views of a canonical GLB side by side, (size, 4*size, 3) uint8, sRGB: from +X, +Y, -X and -Y, each 20 degrees above.
 
     Raises Fault (fault_bug) if Blender does not take a view setting.
@@ -79,7 +81,7 @@ def _gray_to_camera(tree: bpy.types.NodeTree) -> None:
     tree.links.new(mix.outputs[2], background.inputs["Color"])
 
 
-def _render(camera: bpy.types.Object, azimuth_deg: float, path: Path) -> np.ndarray:
+def _render(camera: bpy.types.Object, azimuth_deg: float, path: Path) -> NDArray[Any]:
     azimuth, elevation = math.radians(azimuth_deg), math.radians(ELEVATION_DEG)
     towards = Vector((math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth), math.sin(elevation)))
     camera.location = DISTANCE * towards
