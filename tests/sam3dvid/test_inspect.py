@@ -1,0 +1,226 @@
+"""What Blender would hide is refused by name before Blender opens a file."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from sam3dvid.assets.inspect import inspect
+from sam3dvid.codes import AssetRefused
+from sam3dvid.settings import NormalizeSettings
+from tests.sam3dvid.meshfiles import FACES, TETRA, edit_glb, l_shape, write_obj, write_picture, write_scene
+
+TEXTURED = "newmtl m\nmap_Kd texture.png\n"
+
+
+@pytest.fixture
+def look(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return lambda sources, **settings: inspect(sources, NormalizeSettings(**settings), scratch)
+
+
+def code_of(look, sources, **settings):
+    with pytest.raises(AssetRefused) as error:
+        look(sources, **settings)
+    assert error.value.where == sources[0].name
+    return error.value.code
+
+
+def glb(tmp_path, change=None):
+    path = write_scene(tmp_path / "a.glb")
+    return [edit_glb(path, change) if change else path]
+
+
+@pytest.mark.parametrize("suffix", [".glb", ".gltf", ".obj", ".ply", ".stl", ".fbx"])
+def test_a_file_of_zero_bytes_is_an_empty_mesh(tmp_path, look, suffix):
+    (tmp_path / f"a{suffix}").write_bytes(b"")
+    assert code_of(look, [tmp_path / f"a{suffix}"]) == "empty_mesh"
+
+
+@pytest.mark.parametrize("suffix", [".glb", ".gltf", ".ply", ".stl", ".fbx"])
+def test_an_error_page_is_an_unreadable_mesh(tmp_path, look, suffix):
+    (tmp_path / f"a{suffix}").write_bytes(b"<html>404</html>" * 20)
+    assert code_of(look, [tmp_path / f"a{suffix}"]) == "unreadable_mesh"
+
+
+def test_a_format_without_a_reader_is_unsupported(tmp_path, look):
+    (tmp_path / "a.dae").write_bytes(b"x")
+    assert code_of(look, [tmp_path / "a.dae"]) == "format_unsupported"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_a_cut_glb_is_unreadable(tmp_path, look, share):
+    (path,) = glb(tmp_path)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    assert code_of(look, [path]) == "unreadable_mesh"
+
+
+def test_an_extension_that_no_reader_knows_is_named(tmp_path, look):
+    sources = glb(tmp_path, lambda d: d.update(extensionsUsed=["EXT_meshopt_compression"], extensionsRequired=["EXT_meshopt_compression"]))
+    with pytest.raises(AssetRefused, match="EXT_meshopt_compression.*format_unsupported"):
+        look(sources)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_vertex_that_is_not_finite_is_refused(tmp_path, look, value):
+    mesh = l_shape()
+    path = write_scene(tmp_path / "a.glb", mesh=mesh)
+    data = bytearray(path.read_bytes())
+    at = data.index(struct.pack("<3f", 2, 1, 1))
+    data[at : at + 4] = struct.pack("<f", value)
+    path.write_bytes(data)
+    assert code_of(look, [path]) == "not_finite"
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "inf", "-Infinity", "1e999"])
+def test_a_vertex_of_an_obj_that_is_not_finite_is_refused(tmp_path, look, word):
+    assert code_of(look, write_obj(tmp_path, vertices=[(word, 0, 0), *TETRA[1:]])) == "not_finite"
+
+
+def test_a_vertex_of_a_ply_that_is_not_finite_is_refused(tmp_path, look):
+    mesh = l_shape(None)
+    mesh.vertices[3, 1] = np.nan
+    (tmp_path / "a.ply").write_bytes(trimesh.exchange.ply.export_ply(mesh))
+    assert code_of(look, [tmp_path / "a.ply"]) == "not_finite"
+
+
+def test_more_triangles_than_the_limit_are_refused_and_the_limit_itself_is_not(tmp_path, look):
+    placed = [np.eye(4), trimesh.transformations.translation_matrix([5, 0, 0])]
+    path = write_scene(tmp_path / "a.glb", *placed)
+    assert look([path], max_triangles=48).triangles == (48, 48)
+    assert code_of(look, [path], max_triangles=47) == "too_many_triangles"
+
+
+@pytest.mark.parametrize(("mode", "code"), [(0, "points_only"), (1, "lines_only"), (3, "lines_only")])
+def test_primitives_without_triangles_are_named(tmp_path, look, mode, code):
+    assert code_of(look, glb(tmp_path, lambda d: d["meshes"][0]["primitives"][0].update(mode=mode))) == code
+
+
+@pytest.mark.parametrize(("lines", "code"), [("p 1", "points_only"), ("l 1 2", "lines_only")])
+def test_an_obj_without_faces_is_named(tmp_path, look, lines, code):
+    assert code_of(look, write_obj(tmp_path, faces=[], extra=lines)) == code
+
+
+@pytest.mark.parametrize("face", [("1", "2", "9"), ("1", "2", "-9"), ("1", "2", "0"), ("1/9", "2/1", "3/1"), ("1", "2"), ("1", "x", "3")])
+def test_a_face_that_blender_would_skip_is_refused(tmp_path, look, face):
+    assert code_of(look, write_obj(tmp_path, faces=[*FACES, face])) == "unreadable_mesh"
+
+
+def test_an_index_out_of_range_is_refused(tmp_path, look):
+    def shorten(document):
+        primitive = document["meshes"][0]["primitives"][0]
+        for index in primitive["attributes"].values():
+            document["accessors"][index]["count"] = 3
+
+    assert code_of(look, glb(tmp_path, shorten)) == "unreadable_mesh"
+
+
+def test_negative_numbers_count_back_from_their_line(tmp_path, look):
+    found = look(write_obj(tmp_path, faces=[*FACES, ("-4", "-3", "-2")]))
+    assert b"f 1 2 3\n" in found.path.read_bytes() and found.triangles == (5, 5)
+
+
+def test_a_quad_that_names_a_corner_twice_is_a_triangle(tmp_path, look):
+    assert look(write_obj(tmp_path, faces=[*FACES, ("1", "2", "3", "3"), ("1", "2", "2")])).triangles == (5, 5)
+
+
+def test_a_missing_material_library_is_a_missing_part(tmp_path, look):
+    obj, mtl = write_obj(tmp_path)
+    mtl.unlink()
+    assert code_of(look, [obj]) == "missing_part"
+
+
+def test_a_missing_buffer_is_a_missing_part(tmp_path, look):
+    document = {"asset": {"version": "2.0"}, "buffers": [{"uri": "b.bin", "byteLength": 4}]}
+    (tmp_path / "a.gltf").write_text(json.dumps(document))
+    assert code_of(look, [tmp_path / "a.gltf"]) == "missing_part"
+
+
+def test_a_missing_texture_is_named(tmp_path, look):
+    with pytest.raises(AssetRefused, match=r"texture\.png.*missing_texture"):
+        look(write_obj(tmp_path, mtl=TEXTURED))
+
+
+def test_a_texture_that_the_row_does_not_name_is_a_missing_part(tmp_path, look):
+    sources = write_obj(tmp_path, mtl=TEXTURED)
+    write_picture(tmp_path / "texture.png")
+    with pytest.raises(AssetRefused, match=r"texture\.png is not among.*missing_part"):
+        look(sources)
+
+
+def test_a_texture_of_google_scanned_objects_is_found_in_their_folder(tmp_path, look):
+    sources = write_obj(tmp_path / "meshes", mtl=TEXTURED)
+    texture = write_picture(tmp_path / "materials" / "textures" / "texture.png")
+    found = look([*sources, texture])
+    assert len(found.digests) == 1 and (found.path.parent / "map0" / "texture.png").resolve() == texture.resolve()
+
+
+@pytest.mark.parametrize("keep", [0, 40, 90])
+def test_a_cut_texture_is_unreadable(tmp_path, look, keep):
+    sources = write_obj(tmp_path, mtl=TEXTURED)
+    texture = tmp_path / "texture.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)).save(texture)
+    data = texture.read_bytes()
+    texture.write_bytes(data[: len(data) * keep // 100])
+    assert code_of(look, [*sources, texture]) == "unreadable_texture"
+
+
+def test_a_missing_texture_of_a_material_that_no_face_has_does_not_matter(tmp_path, look):
+    assert look(write_obj(tmp_path, mtl="newmtl m\nKd 1 0 0\nnewmtl other\nmap_Kd gone.png\n")).triangles == (4, 4)
+
+
+@pytest.mark.parametrize("line", ["d 0.5", "Tr 0.5", "map_d t.png", "d -halo 0.2"])
+def test_an_obj_that_is_not_opaque_is_refused_or_made_so(tmp_path, look, line):
+    sources = write_obj(tmp_path, mtl=f"newmtl m\nKd 1 0 0\n{line}\n")
+    assert code_of(look, sources) == "transparent_material"
+    found = look(sources, transparent="opaque")
+    assert found.notes == {"forced_opaque"} and line not in (found.path.parent / "asset.mtl").read_text()
+
+
+@pytest.mark.parametrize("line", ["d 1.0", "Tr 0", "d 1\nTr 1", "d 1.000000"])
+def test_an_obj_that_says_it_is_opaque_is(tmp_path, look, line):
+    assert look(write_obj(tmp_path, mtl=f"newmtl m\nKd 1 0 0\n{line}\n")).notes == set()
+
+
+@pytest.mark.parametrize("change", [{"alphaMode": "BLEND"}, {"alphaMode": "MASK"}, {"extensions": {"KHR_materials_transmission": {}}}])
+def test_a_gltf_material_that_is_not_opaque_is_refused(tmp_path, look, change):
+    sources = glb(tmp_path, lambda d: d["materials"][0].update(change))
+    assert code_of(look, sources) == "transparent_material"
+    assert look(sources, transparent="opaque").notes == {"forced_opaque"}
+
+
+def test_a_picture_that_is_emitted_at_zero_strength_is_no_colour(tmp_path, look):
+    sources = glb(tmp_path, lambda d: d["materials"][0].update(emissiveTexture={"index": 0}))
+    assert code_of(look, sources) == "no_colour"
+
+
+def test_a_node_that_is_its_own_ancestor_is_refused(tmp_path, look):
+    assert code_of(look, glb(tmp_path, lambda d: d["nodes"][0].update(children=[0]))) == "unreadable_mesh"
+
+
+@pytest.mark.parametrize("change", [{"nodes": 7}, {"accessors": []}, {"meshes": [{}]}, {"bufferViews": [{"buffer": 0, "byteLength": 1 << 40}] * 9}])
+def test_a_document_of_another_structure_is_refused(tmp_path, look, change):
+    assert code_of(look, glb(tmp_path, lambda d: d.update(change))) == "unreadable_mesh"
+
+
+def test_an_stl_that_is_shorter_than_it_states_is_unreadable(tmp_path, look):
+    data = trimesh.exchange.stl.export_stl(l_shape(None))
+    (tmp_path / "a.stl").write_bytes(data[:-10])
+    assert code_of(look, [tmp_path / "a.stl"]) == "unreadable_mesh"
+
+
+def test_a_text_fbx_is_unsupported(tmp_path, look):
+    (tmp_path / "a.fbx").write_text("; FBX 7.3.0 project file\nFBXHeaderExtension:  {\n")
+    assert code_of(look, [tmp_path / "a.fbx"]) == "format_unsupported"
+
+
+def test_coordinates_far_from_the_origin_are_brought_near_in_full_precision(tmp_path, look):
+    far = [(x + 5e6, y - 3e6, z) for x, y, z in TETRA]
+    found = look(write_obj(tmp_path, vertices=far))
+    assert found.origin == (5000000.5, -2999999.5, 0.5) and b"\nv -0.5 -0.5 -0.5\n" in found.path.read_bytes()
