@@ -55,7 +55,7 @@ def test_a_setting_that_means_nothing_is_refused(settings):
 
 @pytest.mark.parametrize("text", ["[1]", '{"a": "5"}', "5,5", '{"a": NaN}', '{"a": true}'])
 def test_scores_that_are_no_numbers_are_named(text):
-    with pytest.raises(DataError, match="'x'.*bad_table"):
+    with pytest.raises(DataError, match=r"'x'.*bad_table"):
         scores_of(row("x", scores=text))
 
 
