@@ -161,7 +161,7 @@ def _opaque(image: Image.Image, where: object) -> Image.Image:
     """Return the picture without its alpha or palette. Raises AssetRefused (image_unsupported) if any pixel is transparent."""
     if image.has_transparency_data:
         image = image.convert("RGBA")
-        least = image.getchannel("A").getextrema()[0]
+        least = int(np.asarray(image.getchannel("A")).min())
         if least < 255:
             raise AssetRefused("image_unsupported", where, f"transparent pixels (alpha down to {least})", "an opaque picture")
         return image.convert("RGB")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,7 @@ def _read_hdr(path: Path, head: bytes, where: object) -> Linear:
     pixels = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     if pixels is None or pixels.dtype != np.float32:
         raise AssetRefused("unreadable_image", where, "its pixels cannot be read", "a whole Radiance picture")
-    found: NDArray[np.float32] = pixels[..., ::-1]
-    return found
+    return cast(Linear, pixels[..., ::-1])
 
 
 def _read_exr(path: Path, where: object) -> Linear:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import cv2
 import numpy as np
@@ -43,8 +44,7 @@ def prefilter(panorama: Panorama, width: int = 2048, hfov_deg: float = BACKGROUN
     target = 4 * round(2 * math.pi * focal_px(width, hfov_deg) / 4)  # in four parts, so that views a quarter turn apart see the same cells
     if panorama.shape[1] <= target:
         return panorama
-    small: Panorama = cv2.resize(panorama, (target, target // 2), interpolation=cv2.INTER_AREA)
-    return small
+    return cast(Panorama, cv2.resize(panorama, (target, target // 2), interpolation=cv2.INTER_AREA))
 
 
 def directions_px(pano_width: int, pano_height: int, yaw_deg: float, width: int, height: int, hfov_deg: float) -> tuple[Float, Float]:
@@ -64,7 +64,8 @@ def directions_px(pano_width: int, pano_height: int, yaw_deg: float, width: int,
 
 def _ringed(panorama: Panorama) -> NDArray[np.float32]:
     """Return a panorama with its first column once more at the right: x + 1 then needs no wrap."""
-    return np.concatenate([panorama, panorama[:, :1]], axis=1).astype(np.float32)
+    rings: NDArray[np.float32] = np.concatenate([panorama, panorama[:, :1]], axis=1).astype(np.float32)
+    return rings
 
 
 def _bilinear(rings: NDArray[np.float32], x: Float, y: Float) -> NDArray[np.float32]:
