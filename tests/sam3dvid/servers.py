@@ -1,6 +1,7 @@
 """A server on this machine that misbehaves as told: what a download meets in the world, without the world."""
 
 import hashlib
+import json
 import threading
 import time
 from collections import defaultdict, deque
@@ -149,6 +150,36 @@ def running():
         http.shutdown()
         http.server_close()
         thread.join()
+
+
+class Haven:
+    """A server that answers as api.polyhaven.com and dl.polyhaven.org do."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.listed: dict[str, dict] = {}
+
+    def entry(self, path: str, body: bytes) -> dict:
+        url = self.server.put(path, body)
+        return {"size": len(body), "md5": hashlib.md5(body).hexdigest(), "url": url}
+
+    def add(self, slug: str, body: bytes | None = None, tonemapped: bool = True, sizes: tuple[str, ...] = ("1k", "2k", "4k", "8k", "16k")) -> dict:
+        """List a panorama; return its files."""
+        body = body or slug.encode() * 100
+        hdri = {
+            size: {kind: self.entry(f"/file/HDRIs/{kind}/{size}/{slug}_{size}.{kind}", f"{size}{kind}{slug}".encode()) for kind in ("hdr", "exr")}
+            for size in sizes
+        }
+        files = {"hdri": hdri, "backplates": {}, "colorchart": {}}
+        if tonemapped:
+            files["tonemapped"] = self.entry(f"/file/HDRIs/extra/Tonemapped%20JPG/{slug}.jpg", body)
+        self.listed[slug] = {"name": slug.title(), "type": 0, "authors": {"Greg Zaal": "All"}, "date_published": 1500000000, "max_resolution": [16384, 8192]}
+        self.server.put("/assets?type=hdris", json.dumps(self.listed).encode(), JSON)
+        self.put_files(slug, files)
+        return files
+
+    def put_files(self, slug: str, files: dict) -> None:
+        self.server.put(f"/files/{slug}", json.dumps(files).encode(), JSON)
 
 
 class Sleeps(list):

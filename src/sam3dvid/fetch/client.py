@@ -236,6 +236,8 @@ def _asked_wait(response: requests.Response) -> float | None:
 
 def _short(error: Any) -> str:
     """Return an exception's text on one short line, without the addresses of objects in it."""
+    if any(isinstance(argument, urllib3.exceptions.IncompleteRead) for argument in error.args):
+        return "the body was cut short"
     reason = getattr(error.args[0], "reason", None) if error.args else None
     text = " ".join(str(reason or error).split())
     text = text.partition(" object at 0x")[0] if " object at 0x" in text and ": " not in text else text.rpartition(">: ")[2]

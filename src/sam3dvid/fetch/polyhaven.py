@@ -140,12 +140,13 @@ def _upstream(where: str, entry: Json, slug: str, authors: tuple[str, ...], kind
 
 
 def select(client: Client, salt: str, limit: int, resolution: int, workers: int, base: str = API_URL) -> Selection:
-    """Return the first `limit` panoramas in the salt's order that have a file; all of them if there are fewer.
+    """Return the first `limit` panoramas in the salt's order that have a file; all of them if there are fewer, or for 0.
 
     What the source has no file for is passed over. Raises AssetRefused for any other trouble: a selection never depends on a server's bad day.
     """
     listed = list_hdris(client, base)
     order = in_order(listed, salt)
+    limit = limit or len(order)
     chosen: dict[str, Upstream] = {}
     passed_over: dict[str, str] = {}
     while order and len(chosen) < limit:
