@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 from sam3dvid.fetch.client import Client, Patience
@@ -20,3 +22,13 @@ def user_agent() -> str:
 def new_client(patience: Patience | None = None) -> Client:
     """Return a client of this software. Each process draws other waits, so that many do not come back at one moment."""
     return Client(user_agent(), stream(os.getpid(), "backoff"), patience)
+
+
+def growing_waits(first_seconds: float = 5.0, longest_seconds: float = 120.0) -> Callable[[int], None]:
+    """Return what waits after a failed try: longer with each number (from 1), and never quite as long as another process."""
+    jitter = stream(os.getpid(), "waits")
+
+    def wait(number: int) -> None:
+        time.sleep(min(longest_seconds, first_seconds * 2.0 ** (number - 1)) * jitter.uniform(0.5, 1.0))
+
+    return wait
