@@ -1,1 +1,1 @@
-"""Downloads of public assets and panoramas: verified, resumed, with their licences."""
+"""Downloads of assets and panoramas from their public servers."""
