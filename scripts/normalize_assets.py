@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import _src  # noqa: F401
+from sam3dvid.assets.filters import AssetFilter, select
 from sam3dvid.assets.normalize_step import asset_items, normalize_step
 from sam3dvid.settings import NormalizeSettings
 from sam3dvid.stage import ASSET_KEY, normalized_place, read_asset_table
@@ -14,12 +15,14 @@ from shardwork.shards import rows_of
 arguments = command.parser(__doc__)
 arguments.add_argument("--table", type=Path, required=True, help="the asset table (CSV)")
 flags.add_shard_flags(arguments)
+command.add_settings(arguments, AssetFilter)
 command.add_settings(arguments, NormalizeSettings)
 
 
 def main(args) -> int:
     step, place = normalize_step(command.settings_from(args, NormalizeSettings)), normalized_place(args.stage)
-    items = asset_items(rows_of(read_asset_table(args.table), ASSET_KEY, args.shard), args.table, place)
+    rows, _ = select(read_asset_table(args.table), command.settings_from(args, AssetFilter))
+    items = asset_items(rows_of(rows, ASSET_KEY, args.shard), args.table, place)
     run_shard(step, args.shard, items, place, flags.options_from(args))
     return 0
 
