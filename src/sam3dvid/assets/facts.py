@@ -16,6 +16,7 @@ from shardwork.jsonio import read_jsonl
 FUEL = "https://fuel.gazebosim.org/1.0/GoogleResearch/models/"
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^\s{}":]+|:')
 ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+FETCHED_KEYS = ("source", "source_name", "source_url", "license", "author", "sha256")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 UID = re.compile(r"[0-9a-f]{32}")
 """Sketchfab's id of a model, the last part of its address."""
@@ -88,8 +89,9 @@ def fetched_facts(lists: Iterable[Path]) -> dict[Path, Facts]:
         for record in read_jsonl(path):
             if not isinstance(record, dict) or not all(isinstance(value, str | None) for value in record.values()) or not record.get("file"):
                 raise DataError("bad_json", path, f"{str(record)[:80]!r}", "objects of text, with file", "run the download again: it writes the list anew")
-            known = {name: record.get(name) or "" for name in ("source", "source_name", "source_url", "license", "author", "sha256")}
-            found[(path.parent / record["file"]).resolve()] = Facts(**known)
+            source, name, url, license, author, sha256 = (record.get(key) or "" for key in FETCHED_KEYS)
+            facts = Facts(source=source, source_name=name, source_url=url, license=license, author=author, sha256=sha256)
+            found[(path.parent / record["file"]).resolve()] = facts
     return found
 
 
