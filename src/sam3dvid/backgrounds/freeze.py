@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,7 +102,7 @@ class Freezer:
             raise AssetRefused("bad_pool", self.folder, "no picture that passed", "at least one", "see the rows of the manifest for what was refused")
         files = {f"{split}.jsonl": index_bytes([picture for picture in pictures if picture["pool"] == split]) for split in SPLITS}
         files[CREDITS] = self.credits(pictures).encode()
-        selection = {
+        selection: dict[str, Json] = {
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "settings": dict(self.settings),
@@ -120,8 +119,6 @@ class Freezer:
                 write_bytes(path, data)
         if frozen is None:
             write_json(self.folder / SELECTION, selection)
-            for row in selection["refused"].values():
-                print(f"not in the pool: {row['id']}: {row['code']}", file=sys.stderr)
 
 
 def _duplicates(rows: Sequence[Fields]) -> dict[str, Fields]:

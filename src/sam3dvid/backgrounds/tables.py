@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from sam3dvid.backgrounds.images import PHOTO_SUFFIXES
@@ -35,7 +36,7 @@ def find_pictures(folders: Sequence[Path], suffixes: Sequence[str]) -> list[Path
 
 def panorama_rows(folder: Path, table: Path, license_id: str, url_prefix: str, authors: str) -> list[Row]:
     """Return a row for every panorama below a folder, sorted by slug. url_prefix : with the slug behind it, the source_url; empty gives none."""
-    rows = []
+    rows: list[Row] = []
     for path in find_pictures([folder], SUFFIXES):
         slug = RESOLUTION.sub("", path.stem)
         rows.append(
@@ -55,9 +56,9 @@ def _seen(path: Path, table: Path) -> dict[str, str]:
     return {"path": name, "bytes": str(stat.st_size), "mtime_ns": str(stat.st_mtime_ns)}
 
 
-def _unique(rows: list[Row], key: str) -> list[Row]:
+def _unique(rows: Sequence[Row], key: str) -> list[Row]:
     rows = sorted(rows, key=lambda row: row[key])
-    for one, other in zip(rows, rows[1:], strict=False):
+    for one, other in pairwise(rows):
         if one[key] == other[key]:
             raise DataError(
                 "duplicate_id", repr(one[key]), f"{one['path']} and {other['path']} have one id", "one file an id", "rename or take out one of them"
