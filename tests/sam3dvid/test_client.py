@@ -270,6 +270,22 @@ def test_another_size_than_stated_is_refused(server, target, stated, length):
     assert not target.exists()
 
 
+def test_a_page_of_text_in_place_of_the_file_is_asked_for_once_more(server, target):
+    server.answer("/a", Answer(body=b"<html>please log in</html>"))
+    client().download(server.put("/a", BODY), target, len(BODY), MD5)
+    assert target.read_bytes() == BODY
+    assert len(server.asked) == 2
+
+
+def test_a_moved_file_that_is_cut_is_gone_on_with(server, target):
+    server.put("/new", BODY)
+    server.always["/old"] = Answer(301, {"Location": "/new"}, b"")
+    server.answer("/new", Answer(cut_at=1000))
+    client().download(server.url + "/old", target, len(BODY), MD5)
+    assert target.read_bytes() == BODY
+    assert ranges_asked(server)[-1] == "bytes=1000-"
+
+
 def test_an_upper_case_digest_is_the_same_digest(server, target):
     client().download(server.put("/a", BODY), target, md5=MD5.upper())
     assert target.exists()
