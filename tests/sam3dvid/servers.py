@@ -190,6 +190,6 @@ class Sleeps(list):
 
 
 def client(sleeps: Sleeps | None = None, clock=None, **patience) -> Client:
-    """Return a client that never waits, and gives a silent server half a second."""
-    patience = {"connect_seconds": 2.0, "read_seconds": 0.5, **patience}
+    """Return a client that never waits before it tries again."""
+    patience = {"connect_seconds": 10.0, "read_seconds": 10.0, **patience}
     return Client("reelmill-test/1", stream(0, "backoff"), Patience(**patience), sleep=sleeps if sleeps is not None else Sleeps(), clock=clock)

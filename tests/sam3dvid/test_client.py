@@ -3,8 +3,13 @@
 import email.utils
 import errno
 import hashlib
+import os
+import subprocess
+import sys
 import threading
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +21,7 @@ from sam3dvid.fetch.guard import Slow, SpeedGuard
 from shardwork.errors import DataError
 from tests.sam3dvid.servers import Answer, Sleeps, client, running, tag_of
 
+ROOT = Path(__file__).resolve().parents[2]
 BODY = bytes(range(256)) * 2000
 MD5, SHA256 = hashlib.md5(BODY).hexdigest(), hashlib.sha256(BODY).hexdigest()
 
@@ -154,7 +160,7 @@ def test_a_cut_body_without_a_length_is_noticed_by_the_stated_size(server, targe
 
 def test_a_silent_server_is_left_and_the_rest_asked_for(server, target):
     server.answer("/a", Answer(cut_at=1000, hang=True))
-    client().download(server.put("/a", BODY), target, len(BODY), MD5)
+    client(read_seconds=0.5).download(server.put("/a", BODY), target, len(BODY), MD5)
     assert target.read_bytes() == BODY
     assert ranges_asked(server) == [None, "bytes=1000-"]
 
@@ -262,6 +268,22 @@ def test_another_size_than_stated_is_refused(server, target, stated, length):
     # a body without a length that is too short looks cut, so it is asked for again
     assert error.code == ("download_failed" if not length and stated > len(BODY) else "digest_mismatch")
     assert not target.exists()
+
+
+def test_a_page_of_text_in_place_of_the_file_is_asked_for_once_more(server, target):
+    server.answer("/a", Answer(body=b"<html>please log in</html>"))
+    client().download(server.put("/a", BODY), target, len(BODY), MD5)
+    assert target.read_bytes() == BODY
+    assert len(server.asked) == 2
+
+
+def test_a_moved_file_that_is_cut_is_gone_on_with(server, target):
+    server.put("/new", BODY)
+    server.always["/old"] = Answer(301, {"Location": "/new"}, b"")
+    server.answer("/new", Answer(cut_at=1000))
+    client().download(server.url + "/old", target, len(BODY), MD5)
+    assert target.read_bytes() == BODY
+    assert ranges_asked(server)[-1] == "bytes=1000-"
 
 
 def test_an_upper_case_digest_is_the_same_digest(server, target):
@@ -398,3 +420,28 @@ def test_a_fault_in_one_ends_all_and_leaves_no_thread(server, tmp_path):
     with pytest.raises(OSError, match="No space left"):
         list(each(one, work, ["a", "b", "c"], 2))
     assert threading.active_count() == before
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from sam3dvid.fetch.agent import new_client
+new_client().download(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+"""
+
+
+def test_a_process_killed_half_way_leaves_a_part_that_the_next_one_finishes(server, target):
+    server.answer("/a", Answer(cut_at=200000, hang=True))
+    call = [sys.executable, "-c", PROGRAM, server.put("/a", BODY), str(target), str(len(BODY)), MD5]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    part = target.with_name("file.bin.part")
+    with subprocess.Popen(call, env=environment) as process:
+        while not (part.exists() and part.stat().st_size > 100000):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    assert not target.exists()
+    subprocess.run(call, env=environment, check=True)
+    assert target.read_bytes() == BODY
+    assert int(ranges_asked(server)[-1].removeprefix("bytes=").removesuffix("-")) > 100000
+    assert left_over(target) == []

@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import io
 import json
+import os
 import shutil
 import stat
 import sys
@@ -162,10 +163,11 @@ def test_a_model_without_a_version_is_asked_for_by_its_tip(server, tmp_path):
 
 
 def test_a_name_with_odd_letters_is_written_as_an_address(server, tmp_path):
-    server.put(f"{MODELS}/Caf%C3%A9%20%26%20Mug/1/Caf%C3%A9%20%26%20Mug.zip", zip_of(FILES))
-    server.put(f"{MODELS}?page=1&per_page=100", json.dumps([entry("Café & Mug")]).encode())
+    written = "%C3%89tui%20%26%20Mug"
+    server.put(f"{MODELS}/{written}/1/{written}.zip", zip_of(FILES))
+    server.put(f"{MODELS}?page=1&per_page=100", json.dumps([entry("Étui & Mug")]).encode())
     fetch_model(client(), list_models(client(), server.url)[0], tmp_path, server.url)
-    assert (tmp_path / "Café & Mug/meshes/model.obj").exists()
+    assert (tmp_path / "Étui & Mug/meshes/model.obj").exists()
 
 
 def test_a_folder_around_everything_is_left_out(server, tmp_path):
@@ -333,3 +335,18 @@ def test_a_names_file_that_is_not_there_is_bad_input(server, fetch, tmp_path):
 )
 def test_a_licence_gets_its_spdx_id_only_where_that_is_certain(name, url, source, spdx):
     assert spdx_of(name, url, source) == spdx
+
+
+def test_a_real_scan_comes_through_unchanged(server, tmp_path):
+    root = os.environ.get("REELMILL_DATAPACK")
+    if not root:
+        pytest.skip("REELMILL_DATAPACK is not set: no real scans")
+    name = "Threshold_Bead_Cereal_Bowl_White"
+    scan = Path(root) / "objects/gso" / name
+    files = {path.relative_to(scan).as_posix(): path.read_bytes() for path in sorted(scan.rglob("*")) if path.is_file()}
+    put_models(server, [name])
+    server.put(f"{MODELS}/{name}/1/{name}.zip", zip_of(files))
+    record = fetch_model(client(), list_models(client(), server.url)[0], tmp_path, server.url)
+    assert (record.author, record.license) == ("Google", "CC-BY-4.0")
+    assert {path.relative_to(tmp_path / name).as_posix() for path in (tmp_path / name).rglob("*") if path.is_file()} == {*files, "fuel.json"}
+    assert all((tmp_path / name / path).read_bytes() == body for path, body in files.items())

@@ -124,16 +124,20 @@ def download(client: Client, url: str, target: Path, expected: Expected) -> Fetc
             return found
     make_folder(target.parent)
     for last in (False, True):
-        found = client.patiently(url, lambda: _attempt(client, url, part, expected))
-        wrong = expected.mismatch(found)
-        if wrong is None:
+        try:
+            found = client.patiently(url, lambda: _attempt(client, url, part, expected))
+            if (wrong := expected.mismatch(found)) is not None:
+                raise AssetRefused("digest_mismatch", url, *wrong)
+        except AssetRefused as error:
+            if error.code == "digest_mismatch":
+                part.drop()
+            if last or error.code != "digest_mismatch":
+                raise
+        else:
             fsync_path(part.path)
             publish(part.path, target)
             part.drop()
             return found
-        part.drop()
-        if last:
-            raise AssetRefused("digest_mismatch", url, *wrong)
     raise AssertionError("unreachable")
 
 
@@ -163,7 +167,6 @@ def _attempt(client: Client, url: str, part: _Part, expected: Expected) -> Fetch
             part.drop()  # it has no ranges, or the file is another one now: all of it comes
             have = _Hashes()
         if total is not None and expected.bytes is not None and total != expected.bytes:
-            part.drop()
             raise AssetRefused("digest_mismatch", url, f"{total} bytes", f"{expected.bytes} bytes")
         write_json(part.notes, {"url": url, "validator": _validator(response)})
         with open(part.path, "ab" if have.size else "wb") as file:
@@ -171,7 +174,6 @@ def _attempt(client: Client, url: str, part: _Part, expected: Expected) -> Fetch
                 file.write(block)
                 have.feed(block)
                 if expected.bytes is not None and have.size > expected.bytes:
-                    part.drop()
                     raise AssetRefused("digest_mismatch", url, f"more than {expected.bytes} bytes", f"{expected.bytes} bytes")
         if total is not None and have.size != total:
             raise Trouble(f"{have.size} of {total} bytes")
