@@ -85,6 +85,7 @@ def from_network(args, settings, stated, client) -> tuple[list[Panorama], list[F
 
 def build(args, settings, panoramas, stage: Path) -> list[Failure]:
     """Cut the views and freeze the pool; return what was refused."""
+    # as late as this: choosing and downloading need none of the packages that pictures need
     from sam3dvid.backgrounds.polyhaven_pool import build_polyhaven_pool
 
     rows = build_polyhaven_pool(panoramas, args.out, stage, settings, Options(workers=args.processes))

@@ -1,13 +1,16 @@
 """scripts/prepare_polyhaven.py from the first request to the call that cuts views: exit codes, what is frozen when, what is fetched again."""
 
 import importlib.util
+import io
 import json
 import sys
 import types
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from sam3dvid.backgrounds.pool import verify_pool
 from shardwork import command
 from tests.sam3dvid.servers import Answer, Haven, client, running
 
@@ -230,3 +233,33 @@ def test_two_files_of_one_panorama_are_bad_input(server, prepare, built, folder,
     (folder / "city_2k.hdr").write_bytes(b"x")
     assert prepare(f"--source={folder}") == 2
     assert not (tmp_path / "pool").exists()
+
+
+def picture(width, number):
+    """Return a JPEG 512 pixels high that no other number gives."""
+    buffer = io.BytesIO()
+    Image.linear_gradient("L").resize((width, 512)).point(lambda value: (value + 20 * number) % 256).convert("RGB").save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def test_from_the_first_request_to_a_pool_that_verifies(haven, server, prepare, tmp_path):
+    for number, slug in enumerate(SLUGS):
+        haven.add(slug, picture(1024, number))
+    flags = ("--views=2", "--width=512", "--height=256", "--processes=0", "--eval-fraction=0.5")
+    assert prepare(*flags) == 0
+    pool = verify_pool(tmp_path / "pool")
+    assert sorted(row["image_id"] for row in (*pool.eval, *pool.train)) == sorted(f"ph_{slug}_v{k}" for slug in SLUGS for k in range(2))
+    row = (*pool.eval, *pool.train)[0]
+    assert row["source_url"] == f"https://polyhaven.com/a/{row['split_key']}"
+    assert (row["license"], row["authors"]) == ("CC0-1.0", ["Greg Zaal"])
+    before = {path: path.read_bytes() for path in sorted((tmp_path / "pool").rglob("*")) if path.is_file()}
+    assert prepare(*flags) == 0
+    assert {path: path.read_bytes() for path in sorted((tmp_path / "pool").rglob("*")) if path.is_file()} == before
+
+
+def test_a_panorama_that_is_no_sphere_is_named_with_its_page(haven, server, prepare, tmp_path):
+    for number, slug in enumerate(SLUGS):
+        haven.add(slug, picture(600 if slug == "venice_sunset" else 1024, number))
+    assert prepare("--views=1", "--width=512", "--height=256", "--processes=0") == 3
+    [row] = failures(tmp_path)
+    assert row.startswith("venice_sunset,https://polyhaven.com/a/venice_sunset,not_equirectangular,")
