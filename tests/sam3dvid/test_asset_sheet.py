@@ -20,7 +20,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def cube(path):
     """Write a unit cube, canonical in glTF's axes, with a red face towards +X, green +Y, blue -X and yellow -Y (Z up)."""
-    colours = {(1, 0, 0): (200, 0, 0), (0, 1, 0): (0, 200, 0), (-1, 0, 0): (0, 0, 200), (0, -1, 0): (200, 200, 0), (0, 0, 1): (40, 40, 40), (0, 0, -1): (0, 0, 0)}
+    colours = {
+        (1, 0, 0): (200, 0, 0),
+        (0, 1, 0): (0, 200, 0),
+        (-1, 0, 0): (0, 0, 200),
+        (0, -1, 0): (200, 200, 0),
+        (0, 0, 1): (40, 40, 40),
+        (0, 0, -1): (0, 0, 0),
+    }
     scene = trimesh.Scene()
     box = trimesh.creation.box((1, 1, 1))
     for normal, colour in colours.items():

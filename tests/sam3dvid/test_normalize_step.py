@@ -36,6 +36,12 @@ def item(tmp_path):
     return make
 
 
+def adopt(item):
+    step = normalize_step(NormalizeSettings())
+    assert step.adopt is not None
+    return step.adopt(item)
+
+
 def run(item, **settings):
     return normalize_step(NormalizeSettings(**settings)).run_item(item)
 
@@ -65,9 +71,9 @@ def test_the_mesh_and_its_sidecar_stand_where_the_stage_says(item, tmp_path):
 
 def test_a_finished_mesh_is_adopted_with_the_same_fields(item):
     made = item()
-    assert normalize_step(NormalizeSettings()).adopt(made) is None
+    assert adopt(made) is None
     fields = run(made)
-    assert normalize_step(NormalizeSettings()).adopt(made) == fields
+    assert adopt(made) == fields
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -77,12 +83,12 @@ def test_a_changed_byte_is_not_adopted(item, which):
     data = bytearray(made.outputs[which].read_bytes())
     data[len(data) // 2] ^= 1
     made.outputs[which].write_bytes(data)
-    assert normalize_step(NormalizeSettings()).adopt(made) is None
+    assert adopt(made) is None
 
 
 def test_a_mesh_made_for_another_item_is_not_adopted(item):
     run(item())
-    assert normalize_step(NormalizeSettings()).adopt(item(up_axis="Z")) is None
+    assert adopt(item(up_axis="Z")) is None
 
 
 def test_a_verdict_names_the_asset_as_the_table_writes_it(item, tmp_path):
