@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -17,7 +18,7 @@ FACES = [(1, 3, 2), (1, 2, 4), (2, 3, 4), (3, 1, 4)]
 
 def l_shape(colour=RED):
     """Return a closed L of two boxes, 2 x 1 x 1 and 1 x 1 x 1, of one colour by material."""
-    mesh = trimesh.util.concatenate([trimesh.creation.box(bounds=[[0, 0, 0], [2, 1, 1]]), trimesh.creation.box(bounds=[[0, 1, 0], [1, 2, 1]])])
+    mesh: Any = trimesh.util.concatenate([trimesh.creation.box(bounds=[[0, 0, 0], [2, 1, 1]]), trimesh.creation.box(bounds=[[0, 1, 0], [1, 2, 1]])])
     if colour is not None:
         material = trimesh.visual.material.PBRMaterial(baseColorFactor=colour, metallicFactor=0.0)
         mesh.visual = trimesh.visual.TextureVisuals(uv=np.zeros((len(mesh.vertices), 2)), material=material)
@@ -63,10 +64,15 @@ def write_picture(path: Path, size=(8, 4), colour=(10, 200, 30)):
     return path
 
 
+def load(path: Path) -> Any:
+    """Return a file as one mesh, as trimesh reads it: its nodes' transforms applied, nothing merged."""
+    loaded = trimesh.load(path, process=False)
+    return loaded.to_geometry() if isinstance(loaded, trimesh.Scene) else loaded
+
+
 def canonical(path: Path):
     """Return (V, 3) vertices with Z up and (T, 3) triangles of a file in glTF's axes, read by trimesh."""
-    loaded = trimesh.load(path, process=False)
-    mesh = loaded.to_geometry() if isinstance(loaded, trimesh.Scene) else loaded
+    mesh = load(path)
     vertices = np.asarray(mesh.vertices, np.float64)
     return np.c_[vertices[:, 0], -vertices[:, 2], vertices[:, 1]], np.asarray(mesh.faces)
 

@@ -63,7 +63,7 @@ def test_a_cut_glb_is_unreadable(tmp_path, look, share):
 
 def test_an_extension_that_no_reader_knows_is_named(tmp_path, look):
     sources = glb(tmp_path, lambda d: d.update(extensionsUsed=["EXT_meshopt_compression"], extensionsRequired=["EXT_meshopt_compression"]))
-    with pytest.raises(AssetRefused, match="EXT_meshopt_compression.*format_unsupported"):
+    with pytest.raises(AssetRefused, match=r"EXT_meshopt_compression.*format_unsupported"):
         look(sources)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import subprocess
@@ -16,7 +17,7 @@ from trimesh.transformations import compose_matrix, rotation_matrix, translation
 import sam3dvid
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
-from tests.sam3dvid.meshfiles import FACES, RED, TETRA, canonical, edit_glb, glb_document, l_shape, volume, write_obj, write_picture, write_scene
+from tests.sam3dvid.meshfiles import FACES, RED, TETRA, canonical, edit_glb, glb_document, l_shape, load, volume, write_obj, write_picture, write_scene
 
 pytest.importorskip("bpy", reason="Blender is not installed")
 
@@ -107,7 +108,7 @@ def test_two_instances_keep_all_their_vertices(tmp_path, normalized):
 
 def test_normals_of_a_mirrored_part_point_outwards(tmp_path, normalized):
     _, _, _, out = normalized(write_scene(tmp_path / "a.glb", MIRROR))
-    mesh = trimesh.load(out, process=False).to_geometry()
+    mesh = load(out)
     stored = mesh.vertex_normals[mesh.faces].mean(axis=1)
     assert (np.einsum("ij,ij->i", stored, mesh.face_normals) > 0.99).all() and mesh.volume > 0
 
@@ -141,7 +142,11 @@ def test_vertex_colours_of_a_ply_come_out_as_colours_that_show(tmp_path, normali
     record, _, _, out = normalized(tmp_path / "a.ply", "Z")
     (primitive,) = glb_document(out)["meshes"][0]["primitives"]
     assert "COLOR_0" in primitive["attributes"] and "material" in primitive and record["notes"] == ["vertex_colours"]
-    assert np.allclose(trimesh.load(out, process=False).to_geometry().visual.vertex_attributes["color"][:, :3] / 65535, [1, 0, 0], atol=1e-3)
+    document, data = glb_document(out), out.read_bytes()
+    view = document["bufferViews"][document["accessors"][primitive["attributes"]["COLOR_0"]]["bufferView"]]
+    start = len(data) - document["buffers"][0]["byteLength"] + view["byteOffset"]
+    colours = np.frombuffer(data, np.float32, view["byteLength"] // 4, start).reshape(-1, 3)
+    assert np.allclose(colours, [1, 0, 0]) and len(colours) == record["num_vertices"]
 
 
 @pytest.mark.parametrize("grey", [255, 204, 190])
@@ -186,7 +191,7 @@ def test_an_asset_without_thickness_is_flat(tmp_path, normalized, thickness, cod
 
 
 def test_an_asset_of_little_thickness_is_not_flat(tmp_path, normalized):
-    record, vertices, _, _ = normalized(write_obj(tmp_path, vertices=[(x, y, z * 1e-5) for x, y, z in TETRA]), "Z")
+    _, vertices, _, _ = normalized(write_obj(tmp_path, vertices=[(x, y, z * 1e-5) for x, y, z in TETRA]), "Z")
     assert np.ptp(vertices[:, 2]) == pytest.approx(1e-5, rel=1e-2)
 
 
@@ -246,6 +251,67 @@ def test_an_fbx_of_blenders_own_gives_the_mesh_back(tmp_path, normalized):
     assert np.allclose(box_of(ours[1]), box_of(theirs[1]), atol=1e-5) and ours[0]["num_triangles"] == 48
     assert ours[0]["notes"] == theirs[0]["notes"] == ["instanced", "mirrored"]
     assert volume(*ours[1:3]) == pytest.approx(volume(*theirs[1:3]), rel=1e-4)
+
+
+@pytest.mark.parametrize("where", ["beside", "embedded", "gone"])
+def test_a_texture_of_an_fbx_is_found_or_missed(tmp_path, normalized, where):
+    import bpy
+
+    from sam3dvid.blender import session
+
+    texture = write_picture(tmp_path / "texture.png", (32, 16))
+    session.start()
+    with session.silence():
+        bpy.ops.wm.obj_import(filepath=str(write_obj(tmp_path, mtl="newmtl m\nmap_Kd texture.png\n")[0]))
+        bpy.ops.export_scene.fbx(filepath=str(tmp_path / "a.fbx"), path_mode="COPY" if where == "embedded" else "RELATIVE", embed_textures=where == "embedded")
+    session.clear()
+    if where != "beside":
+        texture.unlink()
+    if where == "gone":
+        assert code_of(normalized, tmp_path / "a.fbx") == "missing_texture"
+    else:
+        record = normalized([tmp_path / "a.fbx", *([texture] if where == "beside" else [])])[0]
+        assert [(each["width"], each["height"]) for each in record["textures"]] == [(32, 16)]
+    if where == "beside":
+        assert code_of(normalized, tmp_path / "a.fbx") == "missing_part"
+
+
+def test_a_morph_target_is_baked_at_the_weight_that_the_file_states(tmp_path, normalized):
+    path = write_scene(tmp_path / "a.glb")
+
+    def morph(document):
+        primitive = document["meshes"][0]["primitives"][0]
+        primitive["targets"] = [{"POSITION": primitive["attributes"]["POSITION"]}]  # at weight w every vertex moves to (1 + w) of itself
+        document["meshes"][0]["weights"] = [0.5]
+
+    record = normalized(edit_glb(path, morph))[0]
+    assert record["raw_bbox"] == [[0, -1.5, 0], [3, 0, 3]] and record["notes"] == ["morphed"]
+
+
+def test_a_skinned_mesh_stands_as_its_joints_do_and_brings_no_bone_shape(tmp_path, normalized):
+    path = write_scene(tmp_path / "a.glb")
+
+    def skin(document):
+        total = document["accessors"][document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]]["count"]
+        # all weight on joint 0, which stands at (0, 0, 7) although it was bound at the origin
+        document["buffers"].append({"uri": data_uri(bytes(4 * total) + np.tile(np.array([1, 0, 0, 0], np.float32), total).tobytes()), "byteLength": 20 * total})
+        document["bufferViews"] += [{"buffer": 1, "byteLength": 4 * total}, {"buffer": 1, "byteOffset": 4 * total, "byteLength": 16 * total}]
+        views = len(document["bufferViews"])
+        document["accessors"] += [{"bufferView": views - 2, "componentType": 5121, "count": total, "type": "VEC4"}]
+        document["accessors"] += [{"bufferView": views - 1, "componentType": 5126, "count": total, "type": "VEC4"}]
+        numbers = len(document["accessors"])
+        document["meshes"][0]["primitives"][0]["attributes"] |= {"JOINTS_0": numbers - 2, "WEIGHTS_0": numbers - 1}
+        document["nodes"].append({"name": "joint", "translation": [0, 0, 7]})
+        document["scenes"][0]["nodes"].append(len(document["nodes"]) - 1)
+        document["skins"] = [{"joints": [len(document["nodes"]) - 1]}]
+        next(node for node in document["nodes"] if "mesh" in node)["skin"] = 0
+
+    record = normalized(edit_glb(path, skin))[0]
+    assert np.allclose(record["raw_bbox"], [[0, -8, 0], [2, -7, 2]], atol=1e-5) and record["notes"] == ["skinned"]
+
+
+def data_uri(data):
+    return "data:application/octet-stream;base64," + base64.b64encode(data).decode()
 
 
 def test_a_refused_asset_leaves_the_old_mesh_and_nothing_else(tmp_path, normalized):

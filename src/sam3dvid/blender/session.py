@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -50,18 +51,22 @@ def counts() -> dict[str, int]:
 @contextmanager
 def silence() -> Iterator[None]:
     """Keep what Blender prints, from C too, out of the log."""
-    sys.stdout.flush()
-    kept, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    kept_errors = os.dup(2)
+    _flush()
+    kept = [os.dup(number) for number in (1, 2)]
+    null = os.open(os.devnull, os.O_WRONLY)
     try:
-        sys.stderr.flush()
-        os.dup2(null, 1)
-        os.dup2(null, 2)
+        for number in (1, 2):
+            os.dup2(null, number)
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.dup2(kept, 1)
-        os.dup2(kept_errors, 2)
-        for number in (kept, kept_errors, null):
-            os.close(number)
+        _flush()
+        for number, file in enumerate(kept, 1):
+            os.dup2(file, number)
+        for file in (*kept, null):
+            os.close(file)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).fflush(None)  # C keeps its lines back where the output is no terminal
