@@ -265,7 +265,8 @@ def test_the_script_does_as_the_step_does(world):
     other = world.folder / "other"
     line = [sys.executable, str(ROOT / "scripts" / "voxelize_assets.py"), f"--table={table}", f"--normalized={world.before.stage}", f"--dataset={other}"]
     line += [f"--stage={world.folder / 'stage'}", f"--shard={SHARD}"]
-    subprocess.run(line, check=True, capture_output=True)
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     world.dataset = other
     assert world.files() == expected
     made = (world.folder / "stage" / "shards" / "voxelize_assets" / f"{SHARD}.by-hand.jsonl").read_text().splitlines()
