@@ -47,7 +47,7 @@ def reference(picture, yaw_deg, width, height, hfov_deg):
 
 @pytest.mark.parametrize("yaw", [0.0, 90.0, 180.0, 77.0])
 def test_a_view_equals_an_independent_sampler(yaw):
-    picture = panorama(96)
+    picture = panorama(88)  # small enough not to be averaged first
     assert np.abs(view(picture, yaw, 64, 32) - reference(picture, yaw, 64, 32, 130.0)).max() <= 0.51
 
 
@@ -76,4 +76,5 @@ def test_stripes_finer_than_a_view_become_their_mean():
     picture = np.zeros((4096, 8192, 3), np.uint8)
     picture[:, ::2] = 200
     seen = view(picture, 0, 2048, 64)
-    assert np.abs(seen.astype(int) - 100).max() <= 20, "without the prefilter it swings from 0 to 200"
+    # a mean of 2.73 pixels holds at most 1.73 bright ones: 127 of 200
+    assert np.abs(seen.astype(int) - 100).max() <= 28, "without the prefilter it swings from 0 to 200"
