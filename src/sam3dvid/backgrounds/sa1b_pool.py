@@ -28,8 +28,12 @@ def build_sa1b_pool(rows: Sequence[Row], table: Path, pool: Path, stage: Path, s
     """
     step = Step("build_sa1b_pool", SA1B_VERSION, asdict(settings), partial(_look, settings=settings))
     items = [_item(row, table, pool, settings) for row in rows]
-    place = Place(stage, (), lambda name: None, home=pool)
+    place = Place(stage, (), _no_id, home=pool)
     return Freezer(SA1B, pool, place, asdict(settings), credits_text).build(step, items, options)
+
+
+def _no_id(name: str) -> None:
+    """Return that no file in the pool's folder is an item's: photos stay where they are."""
 
 
 def _item(row: Row, table: Path, pool: Path, settings: PhotoSettings) -> Item:
