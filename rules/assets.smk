@@ -86,7 +86,6 @@ rule voxelize_assets:
         flags=as_flags(
             {
                 "table": ASSETS_TABLE,
-                **ASSETS_FILTER,
                 "normalized": NORMALIZED.stage,
                 "stage": ASSETS.stage,
                 "dataset": RUN / "dataset",

@@ -11,7 +11,7 @@ CODES: dict[str, str] = {
     "lines_only": "The asset holds lines without triangles.",
     "flat_mesh": "The asset has no thickness along one axis: a plane has no canonical frame to speak of.",
     "zero_extent": "All vertices of the asset stand in one place, or its triangles have no area.",
-    "not_finite": "A coordinate of the asset is NaN or infinite.",
+    "not_finite": "A coordinate or colour of the asset is NaN or infinite.",
     "unreadable_mesh": "The asset's file is cut, damaged, or not of the format that its name says.",
     "format_unsupported": "No reader here knows the asset's format or an extension that it requires, such as meshopt compression.",
     "missing_part": "A file that the asset refers to (a buffer, a material library) is not there.",

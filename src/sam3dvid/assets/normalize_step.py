@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from sam3dvid.codes import AssetRefused
+from sam3dvid.codes import HINTS, AssetRefused
 from sam3dvid.settings import NormalizeSettings
 from sam3dvid.stage import ASSET_KEY, ASSET_STEPS, NORMALIZE_VERSION, mesh_of, sources_of
 from shardwork.digests import seal, sha256_file, unseal
@@ -15,13 +15,20 @@ from shardwork.errors import DataError
 from shardwork.ids import is_id
 from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
-from shardwork.step import Fields, Item, Step
+from shardwork.step import Fields, Hazard, Item, Step
 from shardwork.tables import Row
+
+
+ITEM_SECONDS = 900.0
+"""An asset of 2 million triangles takes a minute or two; what takes longer than this never ends, or is of no use."""
+ITEMS_PER_BLENDER = 500
+"""A guard alone: Blender's memory grows by some KB an asset."""
 
 
 def normalize_step(settings: NormalizeSettings) -> Step:
     """Return the step that turns an asset's files into a normalised mesh and its sidecar."""
-    return Step(ASSET_STEPS[0], NORMALIZE_VERSION, asdict(settings), partial(_normalize, settings=settings), _adopt)
+    hazard = Hazard("blender_crashed", "time_limit", ITEM_SECONDS, ITEMS_PER_BLENDER, HINTS)
+    return Step(ASSET_STEPS[0], NORMALIZE_VERSION, asdict(settings), partial(_normalize, settings=settings), _adopt, hazard=hazard)
 
 
 def asset_items(rows: Sequence[Row], table: Path, place: Place) -> list[Item]:
