@@ -22,8 +22,8 @@ setup: ## make .venv with all packages, and install what Blender needs where tha
 demo: setup ## public videos, scans and panoramas to validated datasets, some minutes on two cores
 	@$(py) scripts/make_demo_data.py
 	@$(py) scripts/make_video_table.py --videos data/demo/videos --split train --out data/demo/videos.csv
-	@$(py) scripts/make_asset_table.py --assets data/demo/scans --source gso --license CC-BY-4.0 --author "Google LLC" --split eval --out data/demo/assets.csv
-	@$(py) scripts/make_panorama_table.py --panoramas data/demo/panoramas --license CC0-1.0 --authors "Greg Zaal" --out data/demo/panoramas.csv
+	@$(py) scripts/make_asset_table.py --assets data/demo/scans --layout gso --out data/demo/assets.csv
+	@$(py) scripts/make_panorama_table.py --panoramas data/demo/panoramas --authors "Greg Zaal" --out data/demo/panoramas.csv
 	@.venv/bin/snakemake --cores $(CORES) --quiet rules
 
 # Two runs at once would write the same files, and unlocking would allow it: hence the look at what still runs in this folder.

@@ -4,18 +4,19 @@ from sam3dvid import stage as clip_stage
 
 
 def pool_branch(kind, section, rows, version):
-    """Fill in the branch of a pool that is built from a table, and return its place and settings."""
-    place = clip_stage.pool_place(RUN / "pools" / kind, Path(section.pool))
-    settings = as_flags(section.settings())
+    """Fill in the branch of a pool that is built from a table; return its manifest, key, and flags of its step. One job: a pool is frozen as a whole."""
+    place = clip_stage.pool_place(kind, RUN / "pools" / kind, Path(section.pool))
+    settings = as_flags({**section.settings(), "max_refused": CONFIG.max_quarantined})
     key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
+    manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)
     BRANCHES[kind] = {
-        "manifests": [place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)],
+        "manifests": [manifest],
         "built": [RUN / "report" / f"{kind}.png"],
         "release": section.pool,
         "table": section.table,
         "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
     }
-    return place, settings
+    return manifest, key, settings, as_flags({"table": section.table, "pool": section.pool, "stage": place.stage})
 
 
 def pool_rows(kind, table):
@@ -28,18 +29,18 @@ if CONFIG.backgrounds.polyhaven and not CONFIG.backgrounds.polyhaven.table:
 if CONFIG.backgrounds.polyhaven and CONFIG.backgrounds.polyhaven.table:
     POLYHAVEN = CONFIG.backgrounds.polyhaven
     PANORAMAS = clip_stage.first_panoramas(pool_rows("polyhaven", POLYHAVEN.table), POLYHAVEN.salt, POLYHAVEN.limit)
-    POLYHAVEN_PLACE, POLYHAVEN_SETTINGS = pool_branch("polyhaven", POLYHAVEN, PANORAMAS, clip_stage.POLYHAVEN_VERSION)
+    POLYHAVEN_MANIFEST, POLYHAVEN_KEY, POLYHAVEN_SETTINGS, POLYHAVEN_FLAGS = pool_branch("polyhaven", POLYHAVEN, PANORAMAS, clip_stage.POLYHAVEN_VERSION)
 
     rule build_polyhaven_pool:
         input:
             table=ancient(POLYHAVEN.table),
         output:
-            manifest=POLYHAVEN_PLACE.manifest("build_polyhaven_pool", "{shard}", "{key}"),
+            manifest=POLYHAVEN_MANIFEST,
             sheet=RUN / "report" / "polyhaven.png",
         log:
-            LOGS / "build_polyhaven_pool" / "{shard}.{key}.log",
+            LOGS / "build_polyhaven_pool.log",
         benchmark:
-            LOGS / "build_polyhaven_pool" / "{shard}.{key}.tsv"
+            LOGS / "build_polyhaven_pool.tsv"
         conda:
             "../envs/clips.yaml"
         threads: POLYHAVEN.workers
@@ -50,26 +51,26 @@ if CONFIG.backgrounds.polyhaven and CONFIG.backgrounds.polyhaven.table:
             version=clip_stage.POLYHAVEN_VERSION,
             check=CHECK,
             settings=POLYHAVEN_SETTINGS,
-            flags=as_flags({"table": POLYHAVEN.table, "pool": POLYHAVEN.pool, "stage": POLYHAVEN_PLACE.stage}),
+            flags=POLYHAVEN_FLAGS,
         shell:
-            step("build_polyhaven_pool", verify=CONFIG.verify)
-            + " --key={wildcards.key} {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"
+            step("build_polyhaven_pool", verify=CONFIG.verify, key=POLYHAVEN_KEY)
+            + " {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"
 
 
 if CONFIG.backgrounds.sa1b:
     SA1B = CONFIG.backgrounds.sa1b
-    SA1B_PLACE, SA1B_SETTINGS = pool_branch("sa1b", SA1B, pool_rows("sa1b", SA1B.table), clip_stage.SA1B_VERSION)
+    SA1B_MANIFEST, SA1B_KEY, SA1B_SETTINGS, SA1B_FLAGS = pool_branch("sa1b", SA1B, pool_rows("sa1b", SA1B.table), clip_stage.SA1B_VERSION)
 
     rule build_sa1b_pool:
         input:
             table=ancient(SA1B.table),
         output:
-            manifest=SA1B_PLACE.manifest("build_sa1b_pool", "{shard}", "{key}"),
+            manifest=SA1B_MANIFEST,
             sheet=RUN / "report" / "sa1b.png",
         log:
-            LOGS / "build_sa1b_pool" / "{shard}.{key}.log",
+            LOGS / "build_sa1b_pool.log",
         benchmark:
-            LOGS / "build_sa1b_pool" / "{shard}.{key}.tsv"
+            LOGS / "build_sa1b_pool.tsv"
         conda:
             "../envs/clips.yaml"
         threads: SA1B.workers
@@ -80,7 +81,7 @@ if CONFIG.backgrounds.sa1b:
             version=clip_stage.SA1B_VERSION,
             check=CHECK,
             settings=SA1B_SETTINGS,
-            flags=as_flags({"table": SA1B.table, "pool": SA1B.pool, "stage": SA1B_PLACE.stage}),
+            flags=SA1B_FLAGS,
         shell:
-            step("build_sa1b_pool", verify=CONFIG.verify)
-            + " --key={wildcards.key} {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"
+            step("build_sa1b_pool", verify=CONFIG.verify, key=SA1B_KEY)
+            + " {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import _src  # noqa: F401
 from sam3dvid.backgrounds.polyhaven_pool import build_polyhaven_pool
 from sam3dvid.backgrounds.settings import PanoramaSettings
+from sam3dvid.backgrounds.sheet import write_sheet
 from sam3dvid.backgrounds.tables import read_panorama_table
 from shardwork import command, flags
 
@@ -17,12 +18,16 @@ arguments.add_argument("--key", default="by-hand", help="part of the manifest's 
 arguments.add_argument("--workers", type=command.whole(0), default=1, help="processes; 0 works in this one (default: 1)")
 arguments.add_argument("--redo", type=command.whole(0), default=0, help="raise it to look at everything again (default: 0)")
 arguments.add_argument("--verify", choices=("fast", "full"), default="fast", help="how finished files are looked at: size and time, or digests too")
+arguments.add_argument("--max-refused", type=command.whole(0), help="freeze no pool while more pictures than this are refused (default: freeze it)")
+arguments.add_argument("--sheet", type=Path, help="also a contact sheet of the pool (PNG), to be looked at")
 command.add_settings(arguments, PanoramaSettings)
 
 
 def main(args) -> int:
     settings = command.settings_from(args, PanoramaSettings)
-    build_polyhaven_pool(read_panorama_table(args.table), args.pool, args.stage, settings, flags.options_from(args))
+    build_polyhaven_pool(read_panorama_table(args.table), args.pool, args.stage, settings, flags.options_from(args), args.max_refused)
+    if args.sheet:
+        write_sheet(args.sheet, args.pool)
     return 0
 
 

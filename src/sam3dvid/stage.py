@@ -119,14 +119,19 @@ ONE_SHARD = "0000-of-0001"
 """A pool is one work shard: it is frozen as a whole."""
 
 
-def pool_place(stage: Path, pool: Path) -> Place:
-    """Return where a pool's pictures are kept: {train,eval}/<image_id>.jpg of the pool.   stage : results/<run>/pools/<kind>, for all else."""
-    return Place(stage, tuple(pool / split for split in SPLITS), _picture_id_of, home=pool)
+def pool_place(kind: str, stage: Path, pool: Path) -> Place:
+    """Return where a pool's pictures are kept: {train,eval}/ph_<slug>_v<k>.jpg of a Poly Haven pool; photos stay where they are.
+
+    stage : results/<run>/pools/<kind>, for all else.
+    """
+    folders = tuple(pool / split for split in SPLITS) if kind == "polyhaven" else ()
+    return Place(stage, folders, _slug_of, home=pool)
 
 
-def _picture_id_of(name: str) -> str | None:
+def _slug_of(name: str) -> str | None:
     stem, _, suffix = name.rpartition(".")
-    return stem if suffix == "jpg" and is_id(stem) else None
+    slug, _, _ = stem.removeprefix("ph_").rpartition("_v")
+    return slug if suffix == "jpg" and stem.startswith("ph_") and is_id(slug) else None
 
 
 def read_pool_table(kind: str, path: Path) -> list[Row]:
@@ -150,13 +155,18 @@ def check_pool(pool: Path) -> None:
 
 def first_panoramas(rows: list[Row], salt: str, limit: int) -> list[Row]:
     """Return the panoramas that a pool takes: the first `limit` in the order of sha256(salt + slug), all for 0. Source: synthetic spec, section 4."""
-    ordered = sorted(rows, key=lambda row: hashlib.sha256((salt + row["slug"]).encode()).hexdigest())
+    ordered = sorted(rows, key=lambda row: hash_order(salt, row["slug"]))
     return ordered[: limit or len(ordered)]
+
+
+def hash_order(salt: str, slug: str) -> str:
+    """Return what panoramas are ordered by when a pool takes the first of them: sha256(salt + slug)."""
+    return hashlib.sha256((salt + slug).encode()).hexdigest()
 
 
 def pool_branch(kind: str, rows: list[Row], stage: Path, pool: Path) -> Branch:
     """Return the branch of the pictures that a pool takes."""
-    return branch_of(kind, rows, POOL_KEYS[kind], 1, (Stage(pool_place(stage, pool), (f"build_{kind}_pool",)),))
+    return branch_of(kind, rows, POOL_KEYS[kind], 1, (Stage(pool_place(kind, stage, pool), (f"build_{kind}_pool",)),))
 
 
 def assets_branch(rows: list[Row], stage: Path, voxels: Path, dataset: Path, work_shards: int) -> Branch:

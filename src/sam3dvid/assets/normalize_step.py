@@ -18,7 +18,6 @@ from shardwork.place import Place
 from shardwork.step import Fields, Hazard, Item, Step
 from shardwork.tables import Row
 
-
 ITEM_SECONDS = 900.0
 """An asset of 2 million triangles takes a minute or two; what takes longer than this never ends, or is of no use."""
 ITEMS_PER_BLENDER = 500

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sam3dvid.backgrounds.pool import CREDITS, FORMAT_VERSION, SELECTION, SPLITS, index_bytes, read_selection
 from sam3dvid.codes import AssetRefused
+from sam3dvid.stage import ONE_SHARD
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError
 from shardwork.files import write_bytes
@@ -17,19 +19,21 @@ from shardwork.place import Place
 from shardwork.run import Options, run_shard
 from shardwork.step import Fields, Item, Step, quarantined
 
-SHARD = "0000-of-0001"
-"""A pool is one work shard: it is frozen when all verdicts are in."""
-
 
 @dataclass(frozen=True, slots=True)
 class Freezer:
-    """What a pool is frozen by.   kind : polyhaven or sa1b.   settings : all that decides its rows.   credits : its rows -> what CREDITS.md says."""
+    """What a pool is frozen by.
+
+    kind : polyhaven or sa1b.   settings : all that decides its rows.   credits : its rows -> what CREDITS.md says.   max_refused : with more refused
+    sources it is not frozen yet, so that they can be mended; None freezes it all the same.
+    """
 
     kind: str
     folder: Path
     place: Place
     settings: Mapping[str, Json]
     credits: Callable[[Sequence[Fields]], str]
+    max_refused: int | None = None
 
     @property
     def book(self) -> Path:
@@ -46,16 +50,20 @@ class Freezer:
         if frozen is not None:
             self._check(frozen, items)
             items = [replace(item, verdict=frozen["refused"].get(item.id)) for item in items]
-        rows = run_shard(step, SHARD, items, self.place, options)
+        rows = run_shard(step, ONE_SHARD, items, self.place, options)
         if frozen is None and (twice := _duplicates(rows)):
             items = [replace(item, verdict=twice.get(item.id)) for item in items]
-            rows = run_shard(step, SHARD, items, self.place, options)
+            rows = run_shard(step, ONE_SHARD, items, self.place, options)
+        refused = sum(row["status"] != "ok" for row in rows)
+        if frozen is None and self.max_refused is not None and refused > self.max_refused:
+            print(f"{self.folder}: {refused} refused, {self.max_refused} allowed: not frozen yet", file=sys.stderr)
+            return rows
         self._freeze(frozen, rows)
         self._note(items, rows)
         return rows
 
     def _check(self, frozen: Mapping[str, Json], items: Sequence[Item]) -> None:
-        """Raise AssetRefused (pool_frozen), or DataError (missing_file, source_changed), unless a frozen pool is what this call would make."""
+        """Raise AssetRefused (pool_frozen), or DataError (source_changed), unless a frozen pool is what this call would make."""
         where = self.folder / SELECTION
         if frozen["kind"] != self.kind:
             raise AssetRefused("pool_frozen", where, f"a pool of kind {frozen['kind']}", f"one of kind {self.kind}, or an empty folder")
@@ -64,8 +72,8 @@ class Freezer:
             found = ", ".join(f"{name} {self.settings.get(name)!r}" for name in names)
             raise AssetRefused("pool_frozen", where, found, ", ".join(f"{name} {frozen['settings'].get(name)!r}" for name in names))
         ids, known = {item.id for item in items}, {*frozen["sources"], *frozen["refused"]}
-        if ids != known:
-            new, gone = sorted(ids - known), sorted(known - ids)
+        if ids - known or frozen["sources"].keys() - ids:  # a refused source may be taken out of the table
+            new, gone = sorted(ids - known), sorted(frozen["sources"].keys() - ids)
             found = f"{len(new)} sources more{f' such as {new[0]}' if new else ''}, {len(gone)} fewer{f' such as {gone[0]}' if gone else ''}"
             raise AssetRefused("pool_frozen", where, found, f"the {len(known)} sources that it was frozen with")
         self._check_sources(frozen["sources"], items)
@@ -77,6 +85,8 @@ class Freezer:
                 continue
             (source,) = item.sources
             if (change := source.change()) is not None:
+                if change.code == "missing_file":  # its pictures may be there all the same; if not, they cannot be made again, and bad_pool says so
+                    continue
                 raise change
             if book.get(item.id) != [source.bytes, source.mtime_ns, record["sha256"]] and (found := sha256_file(source.path)) != record["sha256"]:
                 raise AssetRefused("pool_frozen", item.id, f"sha256 {found}", f"{record['sha256']} as the pool was frozen with")
@@ -110,8 +120,7 @@ class Freezer:
             "refused": {row["id"]: row for row in rows if row["status"] != "ok"},
             "index": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         }
-        if frozen is not None and frozen != selection:
-            names = sorted(key for key in selection if selection[key] != frozen[key])
+        if names := sorted(key for key in selection if frozen is not None and key != "refused" and selection[key] != frozen[key]):
             raise AssetRefused("bad_pool", self.folder, f"other {', '.join(names)} than were frozen", "pictures as they were frozen")
         for name, data in files.items():
             path = self.folder / name

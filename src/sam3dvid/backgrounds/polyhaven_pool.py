@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -13,47 +12,38 @@ from PIL import Image
 from sam3dvid.backgrounds.freeze import Freezer
 from sam3dvid.backgrounds.images import Rgb
 from sam3dvid.backgrounds.panorama import read_panorama
-from sam3dvid.backgrounds.pool import POLYHAVEN, RELEASABLE, SPLITS, Panorama, both_sums, picture_problem, read_pool, split_of
+from sam3dvid.backgrounds.pool import POLYHAVEN, RELEASABLE, Panorama, both_sums, picture_problem, read_pool, split_of
 from sam3dvid.backgrounds.projection import prefilter, view
 from sam3dvid.backgrounds.settings import PanoramaSettings
 from sam3dvid.codes import AssetRefused
-from sam3dvid.stage import POLYHAVEN_VERSION
+from sam3dvid.stage import POLYHAVEN_VERSION, hash_order, pool_place
 from shardwork.digests import sha256_file
 from shardwork.files import atomic_path
 from shardwork.ids import is_id
-from shardwork.place import Place
 from shardwork.run import Options
 from shardwork.step import Fields, Item, Source, Step
 
 
-def build_polyhaven_pool(panoramas: Sequence[Panorama], pool: Path, stage: Path, settings: PanoramaSettings, options: Options) -> list[Fields]:
+def build_polyhaven_pool(
+    panoramas: Sequence[Panorama], pool: Path, stage: Path, settings: PanoramaSettings, options: Options, max_refused: int | None = None
+) -> list[Fields]:
     """Return a manifest row for every selected panorama after the pool is frozen.
 
     panoramas : all there are; `settings.limit` takes the first in the order of sha256(salt + slug).   pool : its folder, with nothing else in it.
     stage : where journal, manifest and quarantine are kept, outside the pool.   A refused panorama is a row and not in the pool.
+    max_refused : with more of them the pool is not frozen yet, so that they can be mended; None freezes it all the same.
     Raises AssetRefused (pool_frozen, bad_pool), DataError (duplicate_id, missing_file, source_changed of a frozen pool), Fault.
     """
-    place = polyhaven_place(stage, pool)
+    place = pool_place(POLYHAVEN, stage, pool)
     facts = {name: value for name, value in asdict(settings).items() if name != "limit"}
     step = Step("build_polyhaven_pool", POLYHAVEN_VERSION, facts, partial(_make, settings=settings), partial(_adopt, pool=pool))
     items = [_item(panorama, pool, settings) for panorama in select(panoramas, settings)]
-    return Freezer(POLYHAVEN, pool, place, asdict(settings), credits_text).build(step, items, options)
-
-
-def polyhaven_place(stage: Path, pool: Path) -> Place:
-    """Return where a pool's views and books are kept."""
-    return Place(stage, tuple(pool / split for split in SPLITS), _id_of, home=pool)
-
-
-def _id_of(name: str) -> str | None:
-    stem, _, suffix = name.rpartition(".")
-    slug, _, _ = stem.removeprefix("ph_").rpartition("_v")
-    return slug if suffix == "jpg" and stem.startswith("ph_") and is_id(slug) else None
+    return Freezer(POLYHAVEN, pool, place, asdict(settings), credits_text, max_refused).build(step, items, options)
 
 
 def select(panoramas: Sequence[Panorama], settings: PanoramaSettings) -> list[Panorama]:
     """Return the panoramas that a pool takes, in the order of sha256(salt + slug). Source: synthetic spec, section 4."""
-    ordered = sorted(panoramas, key=lambda panorama: hashlib.sha256((settings.salt + panorama.slug).encode()).hexdigest())
+    ordered = sorted(panoramas, key=lambda panorama: hash_order(settings.salt, panorama.slug))
     return ordered[: settings.limit] if settings.limit else ordered
 
 

@@ -13,23 +13,24 @@ from sam3dvid.backgrounds.images import read_photo
 from sam3dvid.backgrounds.pool import RELEASABLE, SA1B, SA1B_LICENSE, both_sums, split_of
 from sam3dvid.backgrounds.settings import PhotoSettings
 from sam3dvid.conventions import BACKGROUND_HFOV_DEG
-from sam3dvid.stage import SA1B_VERSION
-from shardwork.place import Place
+from sam3dvid.stage import SA1B_VERSION, pool_place
 from shardwork.run import Options
 from shardwork.step import Fields, Item, Source, Step
 from shardwork.tables import Row
 
 
-def build_sa1b_pool(rows: Sequence[Row], table: Path, pool: Path, stage: Path, settings: PhotoSettings, options: Options) -> list[Fields]:
+def build_sa1b_pool(
+    rows: Sequence[Row], table: Path, pool: Path, stage: Path, settings: PhotoSettings, options: Options, max_refused: int | None = None
+) -> list[Fields]:
     """Return a manifest row for every photo of a table after the pool is frozen. Each photo is decoded whole once; none is copied.
 
-    rows : of `tables.read_photo_table`.   table : their file, which relative paths count from.   pool, stage : as in `build_polyhaven_pool`.
+    rows : of `tables.read_photo_table`.   table : their file, which relative paths count from.   pool, stage, max_refused : as in `build_polyhaven_pool`.
     Raises as `build_polyhaven_pool`: above all pool_frozen for a folder that holds a pool of Poly Haven's views.
     """
     step = Step("build_sa1b_pool", SA1B_VERSION, asdict(settings), partial(_look, settings=settings))
     items = [_item(row, table, pool, settings) for row in rows]
-    place = Place(stage, (), _no_id, home=pool)
-    return Freezer(SA1B, pool, place, asdict(settings), credits_text).build(step, items, options)
+    place = pool_place(SA1B, stage, pool)
+    return Freezer(SA1B, pool, place, asdict(settings), credits_text, max_refused).build(step, items, options)
 
 
 def _no_id(name: str) -> None:
