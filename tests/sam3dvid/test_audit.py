@@ -113,7 +113,7 @@ def test_the_script_reads_every_work_shard(tmp_path):
         ids = [name for name in names if shard_of(name, 2) == shard]
         write_manifest(place.manifest("voxelize_assets", shard, "k"), [made(name) for name in ids], ids)
     line = [sys.executable, str(ROOT / "scripts" / "write_asset_audit.py"), "--table=t.csv", "--stage=voxels", "--work-shards=2"]
-    subprocess.run([*line, "--licenses=MIT", "--csv=out/a.csv", "--text=out/ATTRIBUTION.md"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([*line, "--allow=MIT", "--csv=out/a.csv", "--text=out/ATTRIBUTION.md"], cwd=tmp_path, check=True, capture_output=True)
     with open(tmp_path / "out" / "a.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(found["asset_id"], found["releasable"]) for found in rows] == [("a", "no"), ("b", "no"), ("c", "no")]
