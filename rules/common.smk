@@ -9,6 +9,7 @@ from shardwork.command import as_flags
 from shardwork.digests import digest_value
 from shardwork.errors import EXIT_BAD_INPUT, DataError, print_error
 from shardwork.files import check_writable
+from shardwork.shards import split_rows
 from shardwork.tables import rows_digest
 
 

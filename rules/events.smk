@@ -2,7 +2,6 @@
 
 from eventvox import stage as event_stage
 from eventvox.manifest_settings import ManifestSettings
-from shardwork.shards import split_rows
 
 EVENTS = event_stage.events_place(RUN / "events")
 EVENT_SHARDS = split_rows(checked(event_stage.read_video_table, Path(CONFIG.events.table)), event_stage.KEY, CONFIG.events.work_shards)

@@ -15,7 +15,7 @@ TOTALS = {
     "voxels": "voxels",
     "num_triangles": "triangles",
     "num_voxels": "occupied voxels",
-    "num_views": "views",
+    "num_pictures": "pictures",
     "clipped": "",
     "duration_seconds": "",
 }

@@ -85,7 +85,7 @@ def _make(item: Item, settings: PanoramaSettings) -> Fields:
     for k, path in enumerate(item.outputs):
         write_jpeg(path, view(small, settings.yaw_deg(k), settings.width, settings.height, settings.hfov_deg), settings.quality)
         pictures.append(_picture(item.id, k, path, record, settings))
-    return {"source": record, "pictures": pictures}
+    return {"source": record, "pictures": pictures, "num_pictures": len(pictures)}
 
 
 def write_jpeg(path: Path, pixels: Rgb, quality: int) -> None:
@@ -130,7 +130,7 @@ def _adopt(item: Item, pool: Path) -> Fields | None:
         return None
     if any(picture_problem(path, rows[path.stem]) for path in item.outputs):
         return None
-    return {"source": frozen.selection["sources"][item.id], "pictures": [rows[path.stem] for path in item.outputs]}
+    return {"source": frozen.selection["sources"][item.id], "pictures": [rows[path.stem] for path in item.outputs], "num_pictures": len(rows)}
 
 
 def credits_text(pictures: Sequence[Fields]) -> str:

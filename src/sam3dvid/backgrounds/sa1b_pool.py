@@ -73,7 +73,7 @@ def _look(item: Item, settings: PhotoSettings) -> Fields:
         "pool": facts["split"],
         "split_key": item.id,
     }
-    return {"source": {**record, "authors": [], "source_url": ""}, "pictures": [picture]}
+    return {"source": {**record, "authors": [], "source_url": ""}, "pictures": [picture], "num_pictures": 1}
 
 
 def credits_text(pictures: Sequence[Fields]) -> str:
