@@ -5,7 +5,7 @@ from sam3dvid import stage as clip_stage
 
 def pool_branch(kind, section, rows, version):
     """Fill in the branch of a pool that is built from a table; return its manifest, key, and flags of its step. One job: a pool is frozen as a whole."""
-    place = clip_stage.pool_place(kind, RUN / "pools" / kind, Path(section.pool))
+    place = clip_stage.pool_place(kind, clip_stage.books_of(Path(section.pool)), Path(section.pool))
     settings = as_flags({**section.settings(), "max_refused": CONFIG.max_quarantined})
     key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
     manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)

@@ -122,10 +122,15 @@ ONE_SHARD = "0000-of-0001"
 def pool_place(kind: str, stage: Path, pool: Path) -> Place:
     """Return where a pool's pictures are kept: {train,eval}/ph_<slug>_v<k>.jpg of a Poly Haven pool; photos stay where they are.
 
-    stage : results/<run>/pools/<kind>, for all else.
+    stage : for all else, `books_of` the pool.
     """
     folders = tuple(pool / split for split in SPLITS) if kind == "polyhaven" else ()
     return Place(stage, folders, _slug_of, home=pool)
+
+
+def books_of(pool: Path) -> Path:
+    """Return where a pool's journal, manifest and quarantine lie: beside it, so that nothing but the pool stands in it, and no run takes another's."""
+    return pool.with_name(pool.name + ".books")
 
 
 def _slug_of(name: str) -> str | None:

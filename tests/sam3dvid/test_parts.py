@@ -39,7 +39,8 @@ def test_a_texture_of_a_scanned_object_is_found_in_materials_textures(tmp_path):
     touch(tmp_path / "materials" / "textures" / "texture.png")
     (tmp_path / "meshes").mkdir()
     path = obj_with(tmp_path / "meshes", "map_Kd texture.png\n")
-    assert parts_of(path)[1].path.resolve() == tmp_path / "materials" / "textures" / "texture.png"
+    (found,) = (part.path for part in parts_of(path) if part.kind == "texture")
+    assert found is not None and found.resolve() == tmp_path / "materials" / "textures" / "texture.png"
 
 
 def test_a_texture_beside_the_library_comes_before_one_in_materials_textures(tmp_path):

@@ -41,8 +41,8 @@ def test_a_source_that_cannot_be_read_costs_only_the_keeping(tmp_path):
 
 
 def test_the_setting_of_numba_is_left_as_it_was(source):
-    import numba
+    from numba import config
 
-    before = numba.config.CACHE_DIR
+    before = vars(config)["CACHE_DIR"]
     compiler([source])(lambda a: a + 1)
-    assert before == numba.config.CACHE_DIR and "NUMBA_CACHE_DIR" not in os.environ
+    assert before == vars(config)["CACHE_DIR"] and "NUMBA_CACHE_DIR" not in os.environ

@@ -34,11 +34,11 @@ backgrounds:
 """
 
 
-def write_panorama(path: Path, seed: int, width: int = 256) -> None:
+def write_panorama(path: Path, seed: int, width: int = 1024) -> None:
     """Write a smooth panorama, twice as wide as high unless `width` says otherwise."""
     import cv2
 
-    x, y = np.meshgrid(np.linspace(0, 2 * np.pi, width), np.linspace(0, np.pi, 128))
+    x, y = np.meshgrid(np.linspace(0, 2 * np.pi, width), np.linspace(0, np.pi, 512))
     picture = np.stack([120 + 90 * np.sin(x + seed), 120 + 60 * np.cos(y), 100 + 10.0 * seed + 0 * x], -1).astype(np.uint8)
     cv2.imwrite(str(path), picture)
 
@@ -165,7 +165,7 @@ def test_frozen_pool_refuses_other_settings_in_one_line_and_a_new_folder_takes_t
 def test_panorama_that_is_refused_freezes_nothing_until_it_is_mended(tmp_path: Path) -> None:
     project = AssetsProject(tmp_path / "fresh")
     bad = project.folder / "data" / "panoramas" / "strip.png"
-    write_panorama(bad, 5, width=400)
+    write_panorama(bad, 5, width=1500)
     project.tables()
     done = project.run("backgrounds")
     assert done.returncode != 0 and "not_equirectangular" in (project.results() / "report" / "polyhaven.txt").read_text()

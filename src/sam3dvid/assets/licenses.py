@@ -16,7 +16,7 @@ CC_KINDS = ("BY", "BY-SA", "BY-ND", "BY-NC", "BY-NC-SA", "BY-NC-ND")
 PHRASES = (
     (r"creative\s+commons", "cc"),
     (r"non[\s-]*commercial", "nc"),
-    (r"no[\s-]*deriv(?:ative|ativ)?(?:es|s)?(?:\s+works)?", "nd"),
+    (r"no[\s-]*deriv[a-z]*(?:\s+works)?", "nd"),
     (r"share[\s-]*alike", "sa"),
     (r"attribution", "by"),
 )

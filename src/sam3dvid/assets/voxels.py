@@ -42,7 +42,7 @@ def voxelize(vertices: NDArray[np.float64], triangles: NDArray[np.int32]) -> NDA
     if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
         raise AssetRefused("not_finite", "mesh", "a vertex that is NaN or infinite", "finite coordinates")
     grid = np.zeros((SIZE, SIZE, SIZE), np.bool_)
-    _fill(points, faces, grid)
+    _fill(points, faces.view(np.uint32), grid)
     return grid
 
 
@@ -54,15 +54,15 @@ def _clip(value: Any) -> Any:
 @inlined
 def _first(least: Any) -> Any:
     """Return the first candidate along an axis. Open3D divides the distance by the voxel's side, a power of two: multiplying gives the same."""
-    return int(np.floor((least + 0.5) * SIZE))
+    return int((least + 0.5) * SIZE)
 
 
 @inlined
 def _end(first: Any, least: Any, greatest: Any) -> Any:
     """Return the end of the candidates along an axis: the extent in voxels, rounded half up, and two more."""
     extent = (greatest - least) * SIZE
-    whole = np.floor(extent)
-    return min(first + int(whole) + (1 if extent - whole >= 0.5 else 0) + 2, SIZE)
+    whole = int(extent)
+    return min(first + whole + (1 if extent - whole >= 0.5 else 0) + 2, SIZE)
 
 
 @inlined
@@ -128,9 +128,7 @@ def _fill(vertices: Any, triangles: Any, grid: Any) -> Any:
                 if least_y - y > HALF or most_y - y < -HALF:
                     continue
                 for k in range(first_z, end_z):
-                    if grid[i, j, k]:
-                        continue
                     z = -0.5 + HALF + k * (1.0 / SIZE)
-                    if least_z - z > HALF or most_z - z < -HALF:
+                    if grid[i, j, k] or least_z - z > HALF or most_z - z < -HALF:
                         continue
                     grid[i, j, k] = _meets(ax - x, ay - y, az - z, bx - x, by - y, bz - z, cx - x, cy - y, cz - z)
