@@ -38,4 +38,9 @@ def main(args) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run(main, arguments))
+    code = command.run(main, arguments)
+    if "bpy" in sys.modules:
+        from sam3dvid.blender.session import leave
+
+        leave(code)
+    sys.exit(code)

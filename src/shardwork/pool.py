@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing as mp
+import os
 import signal
 import sys
 import time
@@ -36,6 +37,10 @@ def _work(connection: Connection, work: Callable[[T], R]) -> None:
     connection.send(None)  # ready: what goes wrong before is no task's doing
     while (task := connection.recv()) is not None:
         connection.send(work(task))
+    # all results are delivered: what libraries do when they are unloaded (Blender may crash or hang there) is no one's concern
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import NoReturn
 
 import bpy
 
@@ -21,6 +22,13 @@ def start() -> str:
     bpy.context.preferences.edit.use_global_undo = False
     bpy.context.preferences.filepaths.use_relative_paths = False
     return str(bpy.app.version_string)
+
+
+def leave(code: int) -> NoReturn:
+    """End a program that loaded Blender, at once: its own ending may crash or hang long after all is written."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def clear() -> None:
