@@ -16,6 +16,7 @@ from eventvox.settings import VoxelSettings
 from eventvox.validate import info, timeout_for, validate_file
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, EXIT_SOME_FAILED, DataError, fault_from, plain, print_error
+from shardwork.files import check_apart
 from shardwork.ids import is_id, suggest_id
 from shardwork.jsonio import dumps, dumps_pretty, write_json
 
@@ -29,6 +30,9 @@ def _voxelize(args: argparse.Namespace) -> int:
     settings = command.settings_from(args, VoxelSettings)
     if args.out.suffix not in SUFFIXES:
         raise DataError("bad_argument", "OUT", str(args.out), "a name that ends in .h5", "name the file to write")
+    record_path = Path(f"{args.out}.json")
+    for path in (args.out, record_path):
+        check_apart(path, [args.video])
     video_id = args.id or args.video.stem
     if not args.id and not is_id(video_id):
         video_id = suggest_id(video_id)
@@ -38,7 +42,7 @@ def _voxelize(args: argparse.Namespace) -> int:
     except VideoRefused as error:
         print_error(error)
         return EXIT_SOME_FAILED
-    write_json(Path(f"{args.out}.json"), {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
+    write_json(record_path, {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
     size = f"{record.width}x{record.height}"
     print(f"{args.out}: {record.frames} frames of {size} at {record.fps:g} fps, {record.voxels} voxels, {record.bytes} bytes, xxh3 {record.values_xxh3}")
     if record.clipped:
@@ -93,6 +97,7 @@ def _render(args: argparse.Namespace) -> int:
         raise DataError("bad_argument", "--video", "given for a contact sheet", "a film", f"leave it out, or end --out in {FILM}")
     if not args.file.is_file():
         raise DataError("missing_file", args.file, "no such file", "an event file", "correct the path")
+    check_apart(args.out, [args.file, *([args.video] if args.video else [])])
     with open_slices(args.file) as source:
         if suffix == SHEET:
             print(f"{args.out}: voxels {', '.join(map(str, write_sheet(source, args.out, args.voxel or ()))) or 'none'} of {source.voxels}")

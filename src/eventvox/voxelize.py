@@ -26,7 +26,7 @@ from eventvox.timing import rational_fps
 from eventvox.voxels import group_slices
 from shardwork.digests import xxh3_file
 from shardwork.errors import Fault
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 from shardwork.ids import check_id
 
 DARK_MEAN = 0.4
@@ -90,9 +90,10 @@ def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettin
     """Write the event file of a video, atomically, and return its record.
 
     source : the video.   out : the HDF5 file, replaced if it is there.   video_id : by the rule of ids.   threads : how many compress, beside one that decodes.
-    Raises VideoRefused (one of the reason codes), DataError (bad_id), OSError or Fault where the machine is at fault; `out` is then as it was.
+    Raises VideoRefused (one of the reason codes), DataError (bad_id, bad_argument where `out` is the video), OSError or Fault where the machine is at fault; `out` is then as it was.
     """
     check_id(video_id)
+    check_apart(out, [source])
     with open_video(source, settings) as video:
         written: list[_Written] = []
         looks: list[tuple[int, str]] = []

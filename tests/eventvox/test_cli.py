@@ -66,6 +66,30 @@ def test_bad_input_is_2_and_writes_nothing(folder, argv, capsys):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["render", "a.h5", "--out=source.mp4", "--video=source.mp4"],
+        ["render", "a.h5", "--out=link.mp4", "--video=source.mp4"],
+        ["render", "a.h5", "--out=source.mp4", "--video=link.mp4"],
+        ["render", "a.h5", "--out=sheet.png"],
+        ["voxelize", "source.h5", "source.h5"],
+        ["voxelize", "out.h5.json", "out.h5"],
+    ],
+)
+def test_a_file_that_is_read_is_never_written_over(folder, argv, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    for name in ("source.mp4", "source.h5", "out.h5.json"):
+        shutil.copy("a.mkv", name)
+    (folder / "link.mp4").symlink_to("source.mp4")
+    (folder / "sheet.png").symlink_to("a.h5")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    capsys.readouterr()
+    assert main(argv) == 2
+    assert "the same file as" in (err := capsys.readouterr().err) and err.rstrip().endswith("[bad_argument]")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 @pytest.mark.parametrize("argv", [[], ["voxelize"], ["voxelize", "a.mkv", "a.h5", "--num-bins=6"], ["voxelize", "a.mkv", "a.h5", "--gama=2"]])
 def test_a_wrong_command_line_is_2(folder, argv, capsys):
     with pytest.raises(SystemExit) as stop:

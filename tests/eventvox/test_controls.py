@@ -123,6 +123,12 @@ def test_more_than_one_slice_a_bin_is_refused(tmp_path):
     assert not list(tmp_path.glob("*c.mkv*"))
 
 
+def test_control_is_never_written_over_the_events(tmp_path):
+    path = event_file(tmp_path, moving_frames(13))
+    with pytest.raises(DataError, match="the same file as"):
+        write_control(path, path, NTSC)
+
+
 def spoil_pixel(frames):
     frames[2][1, 1, 0] ^= 85
     return frames

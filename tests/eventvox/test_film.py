@@ -74,6 +74,17 @@ def test_video_of_another_size_or_length_is_refused_and_nothing_is_left(tmp_path
     assert not list(tmp_path.glob("*mp4*"))
 
 
+def test_film_is_never_written_over_the_video_or_the_events(tmp_path):
+    source = write_video(tmp_path / "source.mkv", flash())
+    voxelize_video(source, tmp_path / "v.h5", "v", VoxelSettings())
+    before = source.read_bytes()
+    with open_slices(tmp_path / "v.h5") as events:
+        for out in (source, tmp_path / "v.h5"):
+            with pytest.raises(DataError, match="the same file as"):
+                write_film(events, out, source)
+    assert source.read_bytes() == before
+
+
 def test_more_than_one_slice_a_bin_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"frames_per_bin 1.*\[bad_argument\]"):
         film(tmp_path, moving_frames(13), settings=VoxelSettings(frames_per_bin=2))

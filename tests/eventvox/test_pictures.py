@@ -116,6 +116,11 @@ def test_voxel_that_is_not_there_is_refused_and_nothing_is_written(tmp_path, t):
     assert not list(tmp_path.glob("*s.png*"))
 
 
+def test_sheet_is_never_written_over_the_events(tmp_path):
+    with open_slices(event_file(tmp_path, moving_frames(13))) as source, pytest.raises(DataError, match="the same file as"):
+        write_sheet(source, tmp_path / "v.h5")
+
+
 def test_sheet_of_a_file_without_voxels_has_only_its_heading(tmp_path):
     with open_slices(event_file(tmp_path, moving_frames(1), VoxelSettings(allow_empty=True))) as source:
         assert write_sheet(source, tmp_path / "s.png") == []

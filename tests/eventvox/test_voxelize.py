@@ -124,6 +124,14 @@ def test_a_bad_id_is_refused_before_the_video_is_opened(tmp_path):
         voxelize_video(tmp_path / "none.mp4", tmp_path / "v.h5", "a b", VoxelSettings())
 
 
+def test_a_video_is_never_written_over_by_its_events(tmp_path):
+    source = write_video(tmp_path / "source.mkv", moving_frames(9))
+    before = source.read_bytes()
+    with pytest.raises(DataError, match="the same file as"):
+        voxelize_video(source, source, "v", VoxelSettings())
+    assert source.read_bytes() == before
+
+
 def test_a_file_that_outgrows_the_limit_is_too_large(tmp_path):
     with pytest.raises(VideoRefused, match="too_large") as error:
         voxelize(tmp_path, moving_frames(200, 64, 64), VoxelSettings(codec="zlib:0", max_file_gib=0.0005))
