@@ -16,6 +16,7 @@ import numpy as np
 from eventvox.gray import import_av
 from eventvox.pictures import Rgb, open_slices
 from eventvox.stage import CONTROLS_VERSION
+from eventvox.timing import encoder_rate
 from shardwork.digests import new_xxh3, xxh3_file
 from shardwork.errors import Fault
 from shardwork.files import atomic_path, check_apart
@@ -65,7 +66,7 @@ class FramesDigest:
 def write_control(events: Path, out: Path, rate: Fraction) -> ControlRecord:
     """Write the control video of an event file, atomically, decode it again, and return its record. Equal values give equal bytes.
 
-    events : the event file.   out : the video (.mkv), replaced if it is there.   rate : frames a second of the source.
+    events : the event file.   out : the video (.mkv), replaced if it is there.   rate : frames a second of the source, encoded as `encoder_rate` of it.
     Raises DataError (bad_argument) for a file with more than one slice in a bin or an `out` that is the event file, (invalid_hdf5) for one that is no event file; Fault (not_published) if
     another picture is read back than was written; OSError where the machine is at fault. `out` is then as it was.
     """
@@ -89,7 +90,7 @@ def write_control(events: Path, out: Path, rate: Fraction) -> ControlRecord:
 
 
 def _encode(path: Path, frames: Iterable[Rgb], height: int, width: int, rate: Fraction) -> None:
-    av = import_av()
+    av, rate = import_av(), encoder_rate(rate)
     with av.open(str(path), "w", format="matroska", options=MATROSKA) as container:
         # four slices, as others write; a frame of one row or column cannot be cut
         stream = container.add_stream("ffv1", rate=rate, options={**FFV1, "slices": "4" if min(height, width) > 1 else "1"})

@@ -12,10 +12,13 @@ from eventvox.decode import open_video
 from eventvox.gray import QUARTER_TURNS, import_av
 from eventvox.pictures import EventSlices, Rgb
 from eventvox.settings import VoxelSettings
+from eventvox.timing import encoder_rate
 from shardwork.errors import DataError
 from shardwork.files import atomic_path, check_apart
 
 X264 = {"crf": "12", "preset": "veryfast"}
+LARGEST_DEN = 2**28
+"""Of the rate: MP4 counts how far a frame is moved, up to some frames, in 31 bits of its time base."""
 BT709 = 1
 """The number of BT.709 in H.264's tables of primaries, curves and matrices."""
 
@@ -67,7 +70,7 @@ def _video_frames(video: Path, source: EventSlices) -> Iterator[Rgb]:
 
 
 def _encode(path: Path, frames: Iterable[Rgb], height: int, width: int, rate: Fraction) -> int:
-    av, count = import_av(), 0
+    av, count, rate = import_av(), 0, encoder_rate(rate, LARGEST_DEN)
     with av.open(str(path), "w", format="mp4", options={"movflags": "faststart"}) as container:
         stream = container.add_stream("libx264", rate=rate, options=X264)
         stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"

@@ -92,6 +92,19 @@ def test_any_rate_keeps_every_frame(tmp_path, rate):
     assert len(by_opencv(tmp_path / "c.mkv")[0]) == 12
 
 
+@pytest.mark.parametrize("rate", [Fraction(2298443723, 95737421), Fraction(95737421, 2298443723), Fraction(2**31 - 1), Fraction(1, 2**31 - 1)])
+def test_a_rate_beyond_32_bits_keeps_every_frame(tmp_path, rate):
+    assert write_control(event_file(tmp_path, moving_frames(12)), tmp_path / "c.mkv", rate).frames == 12
+    assert len(list(read_control(tmp_path / "c.mkv"))) == 12
+
+
+def test_a_rate_that_no_video_can_state_is_refused_and_nothing_is_left(tmp_path):
+    path = event_file(tmp_path, moving_frames(12))
+    with pytest.raises(DataError, match=r"\[bad_fps\]"):
+        write_control(path, tmp_path / "c.mkv", Fraction(2**31))
+    assert not list(tmp_path.glob("*c.mkv*"))
+
+
 def test_equal_values_give_equal_bytes_however_the_event_file_is_compressed(tmp_path):
     made = set()
     for codec in ("zlib:4", "isal:1", "zlib:4"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -49,6 +50,14 @@ def test_frame_i_stands_beside_slice_i_minus_1(tmp_path):
 
 def test_film_has_the_rate_of_the_source(tmp_path):
     assert film(tmp_path, flash(), rate=Fraction(30000, 1001))[1] == Fraction(30000, 1001)
+
+
+@pytest.mark.parametrize("rate", [Fraction(2298443723, 95737421), Fraction(95737421, 2298443723), Fraction(2**31 - 1)])
+def test_film_of_a_rate_beyond_32_bits_has_every_frame(tmp_path, rate):
+    source = write_video(tmp_path / "source.mkv", flash())
+    voxelize_video(source, tmp_path / "v.h5", "v", VoxelSettings())
+    with open_slices(tmp_path / "v.h5") as events:
+        assert write_film(replace(events, rate=rate), tmp_path / "v.mp4", source) == 13
 
 
 def test_odd_sizes_are_padded_with_black_and_not_resized(tmp_path):
