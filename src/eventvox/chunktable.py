@@ -66,6 +66,12 @@ def chunk_table(file: Any, *, ours: bool = False) -> ChunkTable | None:
     return table if filtered and (ours or not (sizes == table.chunk_bytes).any()) else None
 
 
+def _fills_with_zeros(plist: Any, events: Any) -> bool:
+    # asked first whether there is a fill value at all: HDF5 dies of reading a damaged one that is not
+    defined = plist.fill_value_defined()
+    return bool(defined == h5py.h5d.FILL_VALUE_DEFAULT or (defined == h5py.h5d.FILL_VALUE_USER_DEFINED and events.fillvalue == 0))
+
+
 def finds(events: Any, corner: tuple[int, ...], size: int) -> bool:
     """Return whether HDF5, asked for the chunk at a corner, finds one of so many stored bytes. Nothing is read of it.
 
@@ -112,4 +118,4 @@ def _is_plain(file: Any, events: Any) -> bool:
     if plist.get_layout() != h5py.h5d.CHUNKED or events.chunks != event_chunks(*events.shape[1:]) or not events.size:
         return False
     filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
-    return bool(filters == FILTERS and events.id.get_type().equal(h5py.h5t.STD_I16LE) and events.fillvalue == 0)
+    return bool(filters == FILTERS and events.id.get_type().equal(h5py.h5t.STD_I16LE) and _fills_with_zeros(plist, events))

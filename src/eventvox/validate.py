@@ -314,6 +314,9 @@ def _info_json(path: Path, _frames_per_bin: int) -> dict[str, Any]:
                 "stored_bytes": int(dataset.id.get_storage_size()),
             }
         described |= {name: file.attrs[name].item() for name in ATTRIBUTES if file.attrs.get_id(name).dtype == ATTRIBUTE_DTYPES[name]}
+        lengths = [described[name]["shape"][:1] for name in DATASETS]
+        if lengths.count(lengths[0]) != len(lengths):  # a damaged one is never read
+            raise ValueError(f"lengths {', '.join(f'{name} {length}' for name, length in zip(DATASETS, lengths, strict=True))}")
         described["slices"] = int(file[COUNTS][()].sum())
     described["fps_num"], described["fps_den"] = rational_fps(described["fps"])
     return described

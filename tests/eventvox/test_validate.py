@@ -230,6 +230,15 @@ def test_info_tells_what_the_file_holds(good, limit):
 
 
 @pytest.mark.parametrize("limit", [None, 60])
+@pytest.mark.parametrize("name", ["voxel_event_start", "voxel_event_count", "events"])
+def test_info_never_reads_a_damaged_length(good, name, limit):
+    with h5py.File(good, "r+") as file:
+        file[name].resize(2**42, axis=0)
+    with pytest.raises(DataError, match=rf"{name} \[{2**42}\].*\[invalid_hdf5\]"):
+        info(good, timeout_seconds=limit)
+
+
+@pytest.mark.parametrize("limit", [None, 60])
 def test_info_of_another_file_is_refused(tmp_path, limit):
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
