@@ -12,7 +12,7 @@ from typing import Any
 from eventvox.codes import VideoRefused
 from eventvox.reader import cores
 from eventvox.release_check import verify_release
-from eventvox.settings import VoxelSettings
+from eventvox.settings import ROTATIONS, VoxelSettings
 from eventvox.validate import info, timeout_for, validate_file
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, EXIT_SOME_FAILED, DataError, fault_from, plain, print_error
@@ -85,7 +85,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> int:
-    from eventvox.film import write_film
+    from eventvox.film import noted_rotation, write_film
     from eventvox.pictures import open_slices, write_sheet
 
     suffix = args.out.suffix.lower()
@@ -95,6 +95,10 @@ def _render(args: argparse.Namespace) -> int:
         raise DataError("bad_argument", "--voxel", "given for a film", "a contact sheet", f"a film shows every slice: leave it out, or end --out in {SHEET}")
     if args.video and suffix != FILM:
         raise DataError("bad_argument", "--video", "given for a contact sheet", "a film", f"leave it out, or end --out in {FILM}")
+    if args.rotation and not args.video:
+        raise DataError(
+            "bad_argument", "--rotation", "given without a video", "--video SOURCE", "it says how the source is turned: leave it out, or give --video"
+        )
     if not args.file.is_file():
         raise DataError("missing_file", args.file, "no such file", "an event file", "correct the path")
     check_apart(args.out, [args.file, *([args.video] if args.video else [])])
@@ -102,7 +106,8 @@ def _render(args: argparse.Namespace) -> int:
         if suffix == SHEET:
             print(f"{args.out}: voxels {', '.join(map(str, write_sheet(source, args.out, args.voxel or ()))) or 'none'} of {source.voxels}")
         else:
-            print(f"{args.out}: {write_film(source, args.out, args.video)} frames at {float(source.rate):g} fps")
+            frames = write_film(source, args.out, args.video, args.rotation or noted_rotation(args.file))
+            print(f"{args.out}: {frames} frames at {float(source.rate):g} fps")
     return EXIT_OK
 
 
@@ -151,6 +156,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--out", type=Path, required=True, metavar="PNG|MP4", help="a .png shows chosen voxels bin by bin, an .mp4 every slice in order")
     one.add_argument("--voxel", type=int, nargs="+", metavar="T", help="voxels of the contact sheet; -1 is the last (default: evenly spaced ones)")
     one.add_argument("--video", type=Path, metavar="SOURCE", help="the source video, to stand beside its events in a film")
+    one.add_argument(
+        "--rotation", choices=ROTATIONS, help="how the source is turned: as the events were made (default: from the record FILE.h5.json, where it is there)"
+    )
     release = commands.add_parser("release", help="look at a release: `release verify DIR`", description="Look at a release.", allow_abbrev=False)
     text = "check a release whole; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)"
     one = add("verify", _release_verify, text, release.add_subparsers(required=True, metavar="COMMAND"))

@@ -76,7 +76,9 @@ def test_nodes_that_share_a_mesh_stand_where_trimesh_puts_them(tmp_path, normali
     assert np.allclose(box_of(vertices), box_of(placed), atol=1e-6)
     # every vertex, not only the box
     assert {tuple(v) for v in np.round(vertices, 4) + 0.0} == {tuple(v) for v in np.round(placed, 4) + 0.0}
-    assert volume(vertices, triangles) == pytest.approx(abs(volume(placed, faces[: 24 * 1])) if len(PLACED[name]) == 1 else volume_of(PLACED[name], record), rel=1e-5)
+    assert volume(vertices, triangles) == pytest.approx(
+        abs(volume(placed, faces[: 24 * 1])) if len(PLACED[name]) == 1 else volume_of(PLACED[name], record), rel=1e-5
+    )
     (node,) = glb_document(out)["nodes"]
     assert set(node) == {"mesh", "name"} and node["name"] == "asset"
 
@@ -271,7 +273,9 @@ print(record["mesh_sha256"])
 def test_two_processes_give_the_same_bytes_and_print_nothing(tmp_path):
     path = write_scene(tmp_path / "a.glb", np.eye(4), translation_matrix([3, 1, 0]) @ MIRROR)
     runs = [
-        subprocess.run([sys.executable, "-c", PROGRAM, path, tmp_path / "o.glb", str(count)], env={"PYTHONPATH": SRC}, capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, path, tmp_path / "o.glb", str(count)], env={"PYTHONPATH": SRC}, capture_output=True, text=True, check=True
+        )
         for count in (1, 2)
     ]
     assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout) == 65 and runs[0].stderr == runs[1].stderr == ""
