@@ -26,7 +26,7 @@ Rgb = NDArray[np.uint8]
 SHEET_ROWS = 6
 """Voxels on a contact sheet if none are named."""
 CELL_PX = 400
-"""Width that a cell of the sheet comes near to."""
+"""Width that a cell of the sheet comes near to; small frames are enlarged until the longer side does."""
 TEXT_PX, GAP_PX = 16, 6
 DIM, BRIGHT, EMPTY = (150, 150, 150), (235, 235, 235), (38, 38, 38)
 
@@ -129,7 +129,7 @@ def _spread(voxels: int) -> list[int]:
 
 
 def _draw_sheet(source: EventSlices, chosen: Sequence[int]) -> Image.Image:
-    shrink, enlarge = -(-source.width // CELL_PX), max(1, CELL_PX // source.width)
+    shrink, enlarge = -(-source.width // CELL_PX), max(1, CELL_PX // max(source.width, source.height))
     width, height = -(-source.width // shrink) * enlarge, -(-source.height // shrink) * enlarge
     bins, line = source.voxel(chosen[0]).shape[0] if chosen else 1, TEXT_PX + GAP_PX
     sheet = Image.new("RGB", (bins * (width + GAP_PX) + GAP_PX, 2 * line + len(chosen) * (height + 2 * line) + GAP_PX))

@@ -51,13 +51,14 @@ def _safe_cache() -> Any:
 
     base: Any = caching.FunctionCache
     kept: Any = caching.CompileResultCacheImpl
+    pack: Any = serialize.dumps
 
     class Sealed(kept):  # type: ignore[misc]
         # not beside the sources, as numba would where the folder cannot be written to: its key there says nothing of other modules
         _locator_classes = (caching.UserProvidedCacheLocator,)
 
         def reduce(self, result: Any) -> tuple[str, bytes]:
-            data = serialize.dumps(super().reduce(result))
+            data = pack(super().reduce(result))
             return hashlib.sha256(data).hexdigest(), data
 
         def rebuild(self, target: Any, sealed: Any) -> Any:

@@ -136,6 +136,7 @@ def test_a_file_that_outgrows_the_limit_is_too_large(tmp_path):
     with pytest.raises(VideoRefused, match="too_large") as error:
         voxelize(tmp_path, moving_frames(200, 64, 64), VoxelSettings(codec="zlib:0", max_file_gib=0.0005))
     assert 10 < error.value.frames_decoded < 200, "it stops while writing"
+    assert "KiB after" in error.value.found and error.value.expected == "at most 524.29 KiB (max_file_gib 0.0005)" and "raise max_file_gib" in error.value.hint
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -143,8 +144,9 @@ def test_a_disk_without_room_for_the_estimate_is_too_large(tmp_path, monkeypatch
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage(0, 0, 1000))
     source = write_x264(tmp_path / "source.mp4", moving_frames(60, 64, 64))
-    with pytest.raises(VideoRefused, match="too_large"):
+    with pytest.raises(VideoRefused, match=r"about 23\.60 KiB to write, expected at most the free 1000 bytes: .*\[too_large\]") as error:
         voxelize_video(source, tmp_path / "out" / "v.h5", "v", VoxelSettings())
+    assert "max_file_gib" not in str(error.value), "no limit of ours is in the way"
     assert list((tmp_path / "out").iterdir()) == []
 
 

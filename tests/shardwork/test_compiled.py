@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,7 @@ def test_a_source_that_cannot_be_read_costs_only_the_keeping(tmp_path):
 def test_the_setting_of_numba_is_left_as_it_was(source):
     import numba
 
-    before = numba.config.CACHE_DIR
+    config: Any = numba.config
+    before = config.CACHE_DIR
     compiler([source])(lambda a: a + 1)
-    assert before == numba.config.CACHE_DIR and "NUMBA_CACHE_DIR" not in os.environ
+    assert before == config.CACHE_DIR and "NUMBA_CACHE_DIR" not in os.environ
