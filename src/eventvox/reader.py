@@ -57,8 +57,8 @@ class EventVideo:
             events = _dataset(file, EVENTS, self.path, 4)
             self.shape: tuple[int, int, int, int] = events.shape
             self.dtype: np.dtype[Any] = np.dtype(np.int16) if np.can_cast(events.dtype, np.int16) else events.dtype
-            self.starts: NDArray[np.int64] = _side(file, STARTS, self.path, len(events)).astype(np.int64)
-            self.counts: NDArray[np.int32] = _side(file, COUNTS, self.path, len(events)).astype(np.int32)
+            self.starts: NDArray[np.int64] = _side(file, STARTS, self.path, events.shape[0]).astype(np.int64)
+            self.counts: NDArray[np.int32] = _side(file, COUNTS, self.path, events.shape[0]).astype(np.int32)
             self.fps = float(file.attrs["fps"])
             self.height, self.width, self.num_bins = (int(file.attrs[name]) for name in ("height", "width", "num_bins"))
             self.interpolate_bins = bool(file.attrs["interpolate_bins"])
@@ -262,7 +262,9 @@ def _dataset(file: Any, name: str, path: Path, dimensions: int) -> Any:
 
 
 def _side(file: Any, name: str, path: Path, length: int) -> NDArray[Any]:
-    values: NDArray[Any] = _dataset(file, name, path, 1)[()]
-    if len(values) != length:
-        raise DataError("invalid_hdf5", path, f"{len(values)} entries in {name}", f"{length}, the length of {EVENTS}", HINT)
+    found = _dataset(file, name, path, 1)
+    # before anything is read: a damaged length would have its room first
+    if found.shape[0] != length:
+        raise DataError("invalid_hdf5", path, f"{found.shape[0]} entries in {name}", f"{length}, the length of {EVENTS}", HINT)
+    values: NDArray[Any] = found[()]
     return values

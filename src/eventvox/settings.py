@@ -18,6 +18,9 @@ LOWEST_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_EPS, HIGHEST_FRAMES_PER_BIN = 0.001,
 # With these bounds every difference of two table entries fits int32: ln(1 + 1e9) / 0.001 * 65536 < 2**31, and so does a bin of 1000 slices.
 
 
+ROTATIONS = ("display", "stored")
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How chunks are compressed: the name of a codec and its level."""
@@ -66,7 +69,7 @@ class VoxelSettings:
         default="strict",
         metadata=_meta("a video with missing frames: strict refuses it; prefix keeps the frames before the gap; skip bridges it", ("strict", "prefix", "skip")),
     )
-    rotation: str = field(default="display", metadata=_meta("display: turn frames as a player shows them; stored: leave them", ("display", "stored")))
+    rotation: str = field(default="display", metadata=_meta("display: turn frames as a player shows them; stored: leave them", ROTATIONS))
     allow_empty: bool = field(default=False, metadata=_meta("write a file without voxels for a video of one frame instead of refusing it"))
     codec: str = field(default="auto", metadata=_meta(f"compression of the events, all of them zlib streams: {CODECS_TEXT}"))
     max_file_gib: float = field(default=0.0, metadata=_meta("refuse a video whose event file grows beyond this many GiB; 0 means no limit"))

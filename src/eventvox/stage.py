@@ -12,7 +12,7 @@ from shardwork.tables import Row, read_table, whole_number
 
 VOXELIZE_VERSION = 2
 """Raised when a change of code or of a pinned decoder changes the bytes of a voxel file; CHANGELOG says so."""
-VALIDATE_VERSION = 2
+VALIDATE_VERSION = 3
 """Raised when validation finds more than before, so that finished files are looked at again."""
 MANIFEST_VERSION = 1
 """Raised when a change of code changes the bytes of a manifest, of the scales or of what stands beside them."""

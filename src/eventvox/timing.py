@@ -8,6 +8,8 @@ from fractions import Fraction
 from shardwork.errors import DataError
 
 BINS_PER_VOXEL = 5
+LARGEST_TERM = 2**31 - 1
+"""The largest numerator or denominator of a rate in FFmpeg."""
 
 
 def _fraction(name: str, seconds: float | int | Fraction) -> Fraction:
@@ -54,6 +56,20 @@ def voxel_to_seconds(voxel: int, fps_num: int, fps_den: int, num_slices: int) ->
         raise DataError("bad_argument", "voxel", str(voxel), f"0 to {-(-num_slices // BINS_PER_VOXEL) - 1}", "ask for a voxel of this file")
     last = min(first + BINS_PER_VOXEL, num_slices)
     return float(Fraction(first * fps_den, fps_num)), float(Fraction(last * fps_den, fps_num))
+
+
+def encoder_rate(rate: Fraction, largest_den: int = LARGEST_TERM) -> Fraction:
+    """Return the rate that a video of this rate is encoded with: itself, or the nearest whose two numbers FFmpeg can hold.
+
+    rate : frames a second. Of a video of variable rate the exact one may have a numerator above 2^31 - 1; what is off is less than one part in 10^9.
+    largest_den : the largest denominator, for a format that holds less.
+    Raises DataError (bad_fps) for a rate that has no such neighbour: above 2^31 - 1 or below 1 / largest_den.
+    """
+    if not Fraction(1, largest_den) <= rate <= LARGEST_TERM:
+        raise DataError("bad_fps", "fps", f"{float(rate):g}", f"1 / {largest_den} to {LARGEST_TERM}", "re-encode the video with a frame rate that players know")
+    # of a rate above 1 the numerator is the one to hold down; both steps leave alone what fits
+    fitting = 1 / (1 / rate).limit_denominator(LARGEST_TERM) if rate > 1 else rate
+    return fitting.limit_denominator(largest_den)
 
 
 def rational_fps(fps: float) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from eventvox.chunktable import unsound_chunks
 from eventvox.codes import HINTS
 from eventvox.layout import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
 from eventvox.timing import rational_fps
@@ -277,18 +278,27 @@ class _Look:
     def _look_at_events(self, events: Any, used: int) -> None:
         """Read every chunk; the last voxel must be zero beyond its count."""
         buffer: NDArray[np.int16] = np.zeros(events.shape[1:], "<i2")
-        broken, reason = [], ""
+        broken: dict[int, str] = {}
         for t in range(events.shape[0] if buffer.size else 0):
             try:
                 events.read_direct(buffer, np.s_[t])
             except HDF5_ERRORS as error:
-                broken.append(t)
-                reason = reason or _short(error)
+                broken[t] = _short(error)
+        self._add_voxels("voxels that cannot be read", broken, events.shape[0], "chunks that can be read")
+        unsound: dict[int, str] = {}
+        if buffer.size and events.chunks == event_chunks(*events.shape[1:]):
+            for t, reason in self._guard(EVENTS, "an index of chunks that can be read", list, unsound_chunks(events)) or ():
+                unsound.setdefault(t, reason)
+        self._add_voxels("voxels that HDF5 reads otherwise than they are stored", unsound, events.shape[0], "chunks that are found, filtered and their own")
         if broken:
-            listed = ", ".join(map(str, broken[:LISTED])) + (", ..." if len(broken) > LISTED else "")
-            self._add(EVENTS, f"voxels that cannot be read: {listed} ({len(broken)} of {events.shape[0]}; {reason})", "chunks that can be read")
-        elif events.shape[0] and buffer[used:].any():
+            return
+        if events.shape[0] and buffer[used:].any():
             self._add(EVENTS, f"values beyond the count in bins {used} to {NUM_BINS - 1} of the last voxel", "zeros")
+
+    def _add_voxels(self, what: str, wrong: dict[int, str], voxels: int, expected: str) -> None:
+        if wrong:
+            listed = ", ".join(map(str, list(wrong)[:LISTED])) + (", ..." if len(wrong) > LISTED else "")
+            self._add(EVENTS, f"{what}: {listed} ({len(wrong)} of {voxels}; {next(iter(wrong.values()))})", expected)
 
 
 def _info_json(path: Path, _frames_per_bin: int) -> dict[str, Any]:
@@ -304,6 +314,9 @@ def _info_json(path: Path, _frames_per_bin: int) -> dict[str, Any]:
                 "stored_bytes": int(dataset.id.get_storage_size()),
             }
         described |= {name: file.attrs[name].item() for name in ATTRIBUTES if file.attrs.get_id(name).dtype == ATTRIBUTE_DTYPES[name]}
+        lengths = [described[name]["shape"][:1] for name in DATASETS]
+        if lengths.count(lengths[0]) != len(lengths):  # a damaged one is never read
+            raise ValueError(f"lengths {', '.join(f'{name} {length}' for name, length in zip(DATASETS, lengths, strict=True))}")
         described["slices"] = int(file[COUNTS][()].sum())
     described["fps_num"], described["fps_den"] = rational_fps(described["fps"])
     return described

@@ -26,7 +26,7 @@ from eventvox.timing import rational_fps
 from eventvox.voxels import group_slices
 from shardwork.digests import xxh3_file
 from shardwork.errors import Fault
-from shardwork.files import atomic_path
+from shardwork.files import atomic_path, check_apart
 from shardwork.ids import check_id
 
 DARK_MEAN = 0.4
@@ -90,9 +90,11 @@ def voxelize_video(source: Path, out: Path, video_id: str, settings: VoxelSettin
     """Write the event file of a video, atomically, and return its record.
 
     source : the video.   out : the HDF5 file, replaced if it is there.   video_id : by the rule of ids.   threads : how many compress, beside one that decodes.
-    Raises VideoRefused (one of the reason codes), DataError (bad_id), OSError or Fault where the machine is at fault; `out` is then as it was.
+    Raises VideoRefused (one of the reason codes), DataError (bad_id; bad_argument where `out` is the video), OSError or Fault where the machine is at fault;
+    `out` is then as it was.
     """
     check_id(video_id)
+    check_apart(out, [source])
     with open_video(source, settings) as video:
         written: list[_Written] = []
         looks: list[tuple[int, str]] = []
@@ -151,22 +153,31 @@ def estimated_bytes(frames: int, height: int, width: int) -> int:
     return int(max(0, frames - 1) * height * width * 2 * TYPICAL_RATIO)
 
 
+def _size(size: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one."""
+    for unit, name in ((GIB, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"
+
+
 def _check_room(folder: Path, video: GrayVideo, height: int, width: int) -> None:
     """Raise VideoRefused (too_large) if the disk has no room for the likely size. A disk that fills up later is a fault, not a verdict."""
     header = video.header
     frames = header.frames_reported or int((header.duration_seconds or 0) * header.fps)
     need, free = estimated_bytes(frames, height, width), shutil.disk_usage(folder).free
     if need > free:
-        room = f"at most the free {free / GIB:.2f} GiB"
-        raise VideoRefused("too_large", video.path.name, f"about {need / GIB:.2f} GiB to write", room, "", header.frames_reported)
+        room, hint = f"at most the free {_size(free)}", "free disk, or cut the video"
+        raise VideoRefused("too_large", video.path.name, f"about {_size(need)} to write", room, hint, header.frames_reported)
 
 
 def _check_size(writer: EventWriter, video: GrayVideo) -> None:
     """Raise VideoRefused (too_large) once the growing file passes the limit."""
     limit = video.settings.max_file_gib
     if limit and writer.file_bytes > limit * GIB:
-        found = f"{writer.file_bytes / GIB:.4f} GiB after {writer.slices} slices"
-        raise VideoRefused("too_large", video.path.name, found, f"at most {limit} GiB", "", video.header.frames_reported, writer.slices + 1)
+        found, hint = f"{_size(writer.file_bytes)} after {writer.slices} slices", "raise max_file_gib, or cut the video"
+        room = f"at most {limit:g} GiB (max_file_gib)" if limit >= 1 else f"at most {_size(int(limit * GIB))} (max_file_gib {limit:g})"
+        raise VideoRefused("too_large", video.path.name, found, room, hint, video.header.frames_reported, writer.slices + 1)
 
 
 def _check_written(path: Path, written: _Written) -> None:

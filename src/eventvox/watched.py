@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ class WatchedFile(io.FileIO):
         """Move, or note why not."""
         try:
             return super().seek(offset, whence)
+        except OverflowError as error:  # beyond 63 bits
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL)) from error
         except OSError as error:
             if error.errno != errno.EINVAL:  # a place that a damaged file names, not the machine's fault
                 self.error = self.error or error

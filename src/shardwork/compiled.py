@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
+import pickle
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,12 +29,7 @@ def cache_folder(sources: Iterable[Path]) -> Path:
     made_from += [path.read_text("utf-8") for path in (Path(__file__), *sources)]
     key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
     home = config.CACHE_DIR or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "reelmill"
-    folder = Path(home) / key
-    # a power cut may leave empty files, which numba takes for damaged ones in every later run
-    for file in folder.glob("**/*.nb[ci]"):
-        if not file.stat().st_size:
-            file.unlink(missing_ok=True)
-    return folder
+    return Path(home) / key
 
 
 @cache
@@ -41,6 +39,56 @@ def _cache_place(sources: tuple[Path, ...]) -> str | None:
         return str(cache_folder(sources))
     except (OSError, RuntimeError):  # files that cannot be read, or a user without a home
         return None
+
+
+@cache
+def _safe_cache() -> Any:
+    """Return numba's cache of a function, made so that keeping code can cost time and never a run.
+
+    What is kept carries its digest, since numba believes every byte of it: a power cut leaves files that are cut or hold zeros.
+    """
+    from numba.core import caching, serialize
+
+    base: Any = caching.FunctionCache
+    kept: Any = caching.CompileResultCacheImpl
+    pack: Any = serialize.dumps
+
+    class Sealed(kept):  # type: ignore[misc]
+        # not beside the sources, as numba would where the folder cannot be written to: its key there says nothing of other modules
+        _locator_classes = (caching.UserProvidedCacheLocator,)
+
+        def reduce(self, result: Any) -> tuple[str, bytes]:
+            data = pack(super().reduce(result))
+            return hashlib.sha256(data).hexdigest(), data
+
+        def rebuild(self, target: Any, sealed: Any) -> Any:
+            digest, data = sealed
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise ValueError("other bytes than were kept")
+            return super().rebuild(target, pickle.loads(data))
+
+    class SafeCache(base):  # type: ignore[misc]
+        _impl_class = Sealed
+
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            try:
+                return super().load_overload(signature, target)
+            except Exception:  # noqa: BLE001 (damaged bytes may raise anything as they are unpickled; the function is then compiled anew)
+                self._drop()
+                return None
+
+        def save_overload(self, signature: Any, result: Any) -> None:
+            try:
+                super().save_overload(signature, result)
+            except Exception:  # noqa: BLE001 (a full disk, one that was taken away, a damaged index that cannot be dropped: the code runs all the same)
+                self._drop()
+
+        def _drop(self) -> None:
+            for file in Path(self.cache_path).glob(f"{glob.escape(self._impl.filename_base)}.*"):
+                with suppress(OSError):
+                    file.unlink()
+
+    return SafeCache
 
 
 def compiler(sources: Iterable[Path]) -> Decorator:
@@ -61,7 +109,9 @@ def compiler(sources: Iterable[Path]) -> Decorator:
             return numba.njit(**options)(function)
         try:
             config.CACHE_DIR = place
-            return numba.njit(cache=True, **options)(function)
+            dispatcher: Any = numba.njit(**options)(function)
+            dispatcher._cache = _safe_cache()(function)
+            return dispatcher
         except (OSError, RuntimeError):  # it cannot be written to: each process compiles for itself
             return numba.njit(**options)(function)
         finally:

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,6 +82,18 @@ def atomic_path(final: Path, check: Callable[[Path], None] | None = None) -> Ite
         publish(temp, final)
     finally:
         temp.unlink(missing_ok=True)
+
+
+def check_apart(out: Path, sources: Iterable[Path]) -> None:
+    """Raise DataError (bad_argument) if a file about to be written is one that it is made from, by whatever name or link.
+
+    out : the file to write, which need not be there.   sources : the files that are read; one that is missing is nobody's loss.
+    """
+    if not out.exists():
+        return
+    for source in sources:
+        if source.exists() and out.samefile(source):
+            raise DataError("bad_argument", out, f"the same file as {source}, which is read", "another file", "choose another name for the file to write")
 
 
 def write_bytes(final: Path, data: bytes) -> None:

@@ -50,6 +50,18 @@ def write_x264(path, frames, **kwargs):
     return write_video(path, frames, codec="libx264", pix_fmt="yuv420p", options=options, container_options={"movflags": "faststart"}, **kwargs)
 
 
+def turn_video(path, degrees):
+    """Let an mp4 say that players turn it clockwise."""
+    cos, sin = {90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
+    data = bytearray(path.read_bytes())
+    # the display matrix: 9 numbers in the track header
+    plain = b"".join(value.to_bytes(4, "big", signed=True) for value in (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30))
+    place = data.index(plain, data.index(b"tkhd"))
+    turned = (cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
+    data[place : place + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in turned)
+    path.write_bytes(data)
+
+
 def noisy_frames(count, height=120, width=160, seed=3):
     """Return frames that do not compress well, so that a file has data in its middle."""
     return np.random.default_rng(seed).integers(0, 256, (count, height, width), np.uint8)

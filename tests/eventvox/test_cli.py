@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from eventvox.__main__ import main
 from eventvox.hdf5 import read_values_digest
-from tests.eventvox.conftest import moving_frames, write_video
+from tests.eventvox.conftest import moving_frames, turn_video, write_video, write_x264
 
 
 @pytest.fixture
@@ -63,6 +64,30 @@ def test_bad_input_is_2_and_writes_nothing(folder, argv, capsys):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main(argv) == 2
     assert capsys.readouterr().err.startswith("error: ")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["render", "a.h5", "--out=source.mp4", "--video=source.mp4"],
+        ["render", "a.h5", "--out=link.mp4", "--video=source.mp4"],
+        ["render", "a.h5", "--out=source.mp4", "--video=link.mp4"],
+        ["render", "a.h5", "--out=sheet.png"],
+        ["voxelize", "source.h5", "source.h5"],
+        ["voxelize", "out.h5.json", "out.h5"],
+    ],
+)
+def test_a_file_that_is_read_is_never_written_over(folder, argv, capsys):
+    main(["voxelize", "a.mkv", "a.h5"])
+    for name in ("source.mp4", "source.h5", "out.h5.json"):
+        shutil.copy("a.mkv", name)
+    (folder / "link.mp4").symlink_to("source.mp4")
+    (folder / "sheet.png").symlink_to("a.h5")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    capsys.readouterr()
+    assert main(argv) == 2
+    assert "the same file as" in (err := capsys.readouterr().err) and err.rstrip().endswith("[bad_argument]")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -134,9 +159,41 @@ def test_render_makes_a_sheet_or_a_film_by_the_ending(folder, capsys):
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG") and (folder / "a.MP4").read_bytes()[4:8] == b"ftyp"
 
 
+def corner_of_film(name):
+    """Return whether the source shown in a film is bright at its upper left and at its lower right."""
+    import av
+
+    with av.open(name) as container:
+        first = next(container.decode(video=0)).to_ndarray(format="gray")
+    return bool(first[8, 8] > 150), bool(first[-8, 56] > 150)
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "stored"), [("stored", None, True), ("display", None, False), ("stored", "display", False), ("display", "stored", True)]
+)
+@pytest.mark.parametrize("place", ["record", "sidecar", "none"])
+def test_film_turns_the_source_as_the_record_or_the_flag_says(folder, made, asked, stored, place):
+    frames = np.full((9, 48, 64), 60, np.uint8)
+    frames[:, :16, :16] = 230
+    turn_video(write_x264(folder / "t.mp4", frames), 180)
+    (folder / "train").mkdir()
+    assert main(["voxelize", "t.mp4", "train/t.h5", f"--rotation={made}"]) == 0
+    record = folder / "train" / "t.h5.json"
+    if place == "sidecar":
+        (folder / "sidecars").mkdir()
+        record.rename(folder / "sidecars" / "t.json")
+    elif place == "none":
+        record.write_text("[]")
+    flags = [f"--rotation={asked}"] if asked else []
+    assert main(["render", "train/t.h5", "--out=f.mp4", "--video=t.mp4", *flags]) == 0
+    seen_stored = stored if asked or place != "none" else False  # a player turns it
+    assert corner_of_film("f.mp4") == (seen_stored, not seen_stored)
+
+
 @pytest.mark.parametrize(
     "argv",
     [
+        ["a.h5", "--out=a.mp4", "--rotation=stored"],
         ["a.h5", "--out=a.gif"],
         ["a.h5", "--out=png"],
         ["a.h5", "--out=a.mp4", "--voxel=1"],

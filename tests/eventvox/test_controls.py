@@ -11,11 +11,13 @@ import pytest
 
 from eventvox import controls
 from eventvox.controls import FramesDigest, read_control, write_control
+from eventvox.hdf5 import create_events
 from eventvox.pictures import colour, open_slices
 from eventvox.settings import VoxelSettings
 from eventvox.stage import controls_place, events_place
 from eventvox.steps import control_items
 from eventvox.voxelize import voxelize_video
+from eventvox.voxels import Voxel
 from shardwork.digests import xxh3_file
 from shardwork.errors import DataError, Fault
 from tests.eventvox.conftest import moving_frames, noisy_frames, write_video
@@ -53,7 +55,7 @@ def by_opencv(path):
         frames.append(frame)
 
 
-@pytest.mark.parametrize("size", [(24, 32), (23, 31), (2, 3), (1, 7), (7, 1), (1, 1), (271, 481)])
+@pytest.mark.parametrize("size", [(24, 32), (23, 31), (2, 3), (1, 7), (7, 1), (1, 1), (288, 1), (289, 2), (2, 353), (1, 353), (271, 481)])
 def test_pyav_and_opencv_read_back_every_pixel(tmp_path, size):
     path, out = event_file(tmp_path, noisy_frames(8, *size)), tmp_path / "c.mkv"
     record = write_control(path, out, NTSC)
@@ -92,6 +94,19 @@ def test_any_rate_keeps_every_frame(tmp_path, rate):
     assert len(by_opencv(tmp_path / "c.mkv")[0]) == 12
 
 
+@pytest.mark.parametrize("rate", [Fraction(2298443723, 95737421), Fraction(95737421, 2298443723), Fraction(2**31 - 1), Fraction(1, 2**31 - 1)])
+def test_a_rate_beyond_32_bits_keeps_every_frame(tmp_path, rate):
+    assert write_control(event_file(tmp_path, moving_frames(12)), tmp_path / "c.mkv", rate).frames == 12
+    assert len(list(read_control(tmp_path / "c.mkv"))) == 12
+
+
+def test_a_rate_that_no_video_can_state_is_refused_and_nothing_is_left(tmp_path):
+    path = event_file(tmp_path, moving_frames(12))
+    with pytest.raises(DataError, match=r"\[bad_fps\]"):
+        write_control(path, tmp_path / "c.mkv", Fraction(2**31))
+    assert not list(tmp_path.glob("*c.mkv*"))
+
+
 def test_equal_values_give_equal_bytes_however_the_event_file_is_compressed(tmp_path):
     made = set()
     for codec in ("zlib:4", "isal:1", "zlib:4"):
@@ -120,6 +135,25 @@ def test_more_than_one_slice_a_bin_is_refused(tmp_path):
     path = event_file(tmp_path, moving_frames(23), VoxelSettings(frames_per_bin=2))
     with pytest.raises(DataError, match="frames_per_bin 1"):
         write_control(path, tmp_path / "c.mkv", NTSC)
+    assert not list(tmp_path.glob("*c.mkv*"))
+
+
+def test_control_is_never_written_over_the_events(tmp_path):
+    path = event_file(tmp_path, moving_frames(13))
+    with pytest.raises(DataError, match="the same file as"):
+        write_control(path, path, NTSC)
+
+
+@pytest.mark.parametrize(("size", "slices"), [((24, 32), "4"), ((1, 7), "1"), ((288, 1), "1"), ((4320, 7680), "9"), ((8640, 15360), "36")])
+def test_frames_of_every_size_are_cut_into_slices_that_work(size, slices):
+    assert controls._slices(*size) == slices
+
+
+def test_frames_that_cannot_be_cut_are_refused_and_nothing_is_left(tmp_path):
+    with create_events(tmp_path / "v.h5", 289, 1, 25.0, VoxelSettings()) as writer:
+        writer.append(Voxel(0, 5, np.zeros((5, 289, 1), np.int16), 0))
+    with pytest.raises(DataError, match=r"frames of 1x289 pixels.*\[bad_argument\]"):
+        write_control(tmp_path / "v.h5", tmp_path / "c.mkv", NTSC)
     assert not list(tmp_path.glob("*c.mkv*"))
 
 

@@ -16,7 +16,7 @@ import eventvox
 from eventvox.codes import VideoRefused
 from eventvox.decode import open_video
 from eventvox.settings import VoxelSettings
-from tests.eventvox.conftest import moving_frames, noisy_frames, write_video, write_x264
+from tests.eventvox.conftest import moving_frames, noisy_frames, turn_video, write_video, write_x264
 
 SRC = str(Path(eventvox.__file__).parent.parent)
 
@@ -213,14 +213,7 @@ def test_frames_are_turned_as_a_player_shows_them(tmp_path, degrees, turn):
     made = np.full((3, 48, 64), 60, np.uint8)
     made[:, :16, :16] = 230
     path = write_x264(tmp_path / "v.mp4", made)
-    cos, sin = {90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
-    data = bytearray(path.read_bytes())
-    # the display matrix: 9 numbers in the track header
-    plain = b"".join(value.to_bytes(4, "big", signed=True) for value in (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30))
-    place = data.index(plain, data.index(b"tkhd"))
-    turned = (cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
-    data[place : place + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in turned)
-    path.write_bytes(data)
+    turn_video(path, degrees)
     stored, report, _ = decode(path, rotation="stored")
     shown, shown_report, _ = decode(path)
     assert abs(report.rotation_deg) == abs(shown_report.rotation_deg) != 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -51,6 +52,14 @@ def test_film_has_the_rate_of_the_source(tmp_path):
     assert film(tmp_path, flash(), rate=Fraction(30000, 1001))[1] == Fraction(30000, 1001)
 
 
+@pytest.mark.parametrize("rate", [Fraction(2298443723, 95737421), Fraction(95737421, 2298443723), Fraction(2**31 - 1)])
+def test_film_of_a_rate_beyond_32_bits_has_every_frame(tmp_path, rate):
+    source = write_video(tmp_path / "source.mkv", flash())
+    voxelize_video(source, tmp_path / "v.h5", "v", VoxelSettings())
+    with open_slices(tmp_path / "v.h5") as events:
+        assert write_film(replace(events, rate=rate), tmp_path / "v.mp4", source) == 13
+
+
 def test_odd_sizes_are_padded_with_black_and_not_resized(tmp_path):
     source = write_video(tmp_path / "source.mkv", flash(9, 4, 23, 31))
     voxelize_video(source, tmp_path / "v.h5", "v", VoxelSettings())
@@ -72,6 +81,17 @@ def test_video_of_another_size_or_length_is_refused_and_nothing_is_left(tmp_path
     with pytest.raises(DataError, match=rf"{said}.*\[bad_argument\]"):
         film(tmp_path, flash(), other)
     assert not list(tmp_path.glob("*mp4*"))
+
+
+def test_film_is_never_written_over_the_video_or_the_events(tmp_path):
+    source = write_video(tmp_path / "source.mkv", flash())
+    voxelize_video(source, tmp_path / "v.h5", "v", VoxelSettings())
+    before = source.read_bytes()
+    with open_slices(tmp_path / "v.h5") as events:
+        for out in (source, tmp_path / "v.h5"):
+            with pytest.raises(DataError, match="the same file as"):
+                write_film(events, out, source)
+    assert source.read_bytes() == before
 
 
 def test_more_than_one_slice_a_bin_is_refused(tmp_path):

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eventvox import pictures
+from eventvox.hdf5 import create_events
 from eventvox.pictures import EventSlices, colour, open_slices, write_sheet
 from eventvox.settings import VoxelSettings
 from eventvox.voxelize import voxelize_video
+from eventvox.voxels import Voxel
 from shardwork.errors import DataError
 from tests.eventvox.conftest import moving_frames, write_video
 
@@ -114,6 +116,21 @@ def test_voxel_that_is_not_there_is_refused_and_nothing_is_written(tmp_path, t):
     with open_slices(event_file(tmp_path, moving_frames(13))) as source, pytest.raises(DataError, match=rf"voxel {t} of 3, expected 0 to 2"):
         write_sheet(source, tmp_path / "s.png", [t])
     assert not list(tmp_path.glob("*s.png*"))
+
+
+@pytest.mark.parametrize(("height", "width", "shown"), [(600, 2, (600, 2)), (150, 2, (300, 4)), (2, 150, (4, 300)), (24, 32, (288, 384))])
+def test_small_frames_are_enlarged_until_their_longer_side_comes_near_to_400(tmp_path, height, width, shown):
+    with create_events(tmp_path / "v.h5", height, width, 25.0, VoxelSettings()) as writer:
+        writer.append(Voxel(0, 5, np.zeros((5, height, width), np.int16), 0))
+    with open_slices(tmp_path / "v.h5") as source:
+        write_sheet(source, tmp_path / "s.png")
+    line, gap = pictures.TEXT_PX + pictures.GAP_PX, pictures.GAP_PX
+    assert Image.open(tmp_path / "s.png").size == (5 * (shown[1] + gap) + gap, 4 * line + shown[0] + gap)
+
+
+def test_sheet_is_never_written_over_the_events(tmp_path):
+    with open_slices(event_file(tmp_path, moving_frames(13))) as source, pytest.raises(DataError, match="the same file as"):
+        write_sheet(source, tmp_path / "v.h5")
 
 
 def test_sheet_of_a_file_without_voxels_has_only_its_heading(tmp_path):

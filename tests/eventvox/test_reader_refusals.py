@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import pytest
 
 from eventvox import EventVideo, reader
 from eventvox.inflate import LIBRARIES, load_inflater
+from eventvox.validate import validate_file
+from eventvox.watched import WatchedFile
 from shardwork.errors import DataError
 from tests.eventvox.readable import by_h5py, chunks_of, is_read_without_hdf5, planes, same, seven_voxels, streams_of, values, write_file, write_raw, write_sides
 
@@ -202,6 +205,61 @@ def test_a_file_that_is_no_event_file_is_refused_at_once(tmp_path):
         with pytest.raises(DataError, match=foreign.name) as caught:
             EventVideo(foreign)
         assert caught.value.code == "invalid_hdf5", foreign
+
+
+@pytest.mark.parametrize("name", ["voxel_event_start", "voxel_event_count", "events"])
+@pytest.mark.parametrize("length", [2**42, 2**62])
+def test_a_damaged_length_is_refused_before_its_room_is_taken(tmp_path, name, length):
+    path = write_file(tmp_path / "v.h5", values((3, 5, 20, 30)))
+    with h5py.File(path, "r+") as file:
+        file[name].resize(length, axis=0)
+    found = f"3 entries in voxel_event_start, expected {length}" if name == "events" else f"{length} entries in {name}, expected 3"
+    with pytest.raises(DataError, match=rf"{found}.*\[invalid_hdf5\]"):
+        EventVideo(path)
+
+
+def test_an_address_beyond_63_bits_is_damage_of_the_file(tmp_path):
+    path = write_file(tmp_path / "v.h5", values((3, 5, 20, 30)))
+    data = bytearray(path.read_bytes())
+    assert data[48:56] == b"\xff" * 8, "no block of a driver's information: its place in a superblock of version 0"
+    data[49] = 0x90
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="invalid_hdf5"):
+        EventVideo(path)
+    assert [problem.where for problem in validate_file(path)] == ["file"]
+
+
+def test_no_file_is_moved_in_beyond_63_bits(tmp_path):
+    (tmp_path / "v").touch()
+    with WatchedFile(tmp_path / "v") as watched:
+        with pytest.raises(OSError, match="Invalid argument") as caught:
+            watched.seek(2**63)
+        assert caught.value.errno == errno.EINVAL and watched.error is None
+
+
+def test_a_damaged_fill_value_is_refused_or_changes_nothing(tmp_path):
+    events = values((3, 5, 20, 30))
+    whole, message = (
+        write_file(tmp_path / "v.h5", events).read_bytes(),
+        bytes.fromhex("0500 0800 01000000 02 03 02 01 00000000"),
+    )  # of no bytes, as h5py writes it
+    places = [match.end() - 8 + byte for match in re.finditer(re.escape(message), whole) for byte in range(8)]
+    assert len(places) == 3 * 8
+    for at in places:
+        (tmp_path / f"{at}.h5").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    code = """
+import sys
+from eventvox import EventVideo
+from shardwork.errors import DataError
+for path in sys.argv[1:]:
+    try:
+        print(EventVideo(path)[:].sum())
+    except DataError as error:
+        print(error.code)
+"""
+    line = [sys.executable, "-c", code, *(str(tmp_path / f"{at}.h5") for at in places)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False, env={"PYTHONPATH": str(ROOT / "src")})
+    assert done.returncode == 0 and set(done.stdout.split()) <= {"invalid_hdf5", str(events.sum())}, (done.returncode, done.stdout)
 
 
 def replace(file, name, value):

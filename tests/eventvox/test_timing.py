@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventvox.timing import interval_to_voxels, rational_fps, voxel_to_seconds
+from eventvox.timing import encoder_rate, interval_to_voxels, rational_fps, voxel_to_seconds
 from shardwork.errors import DataError
 
 
@@ -98,3 +98,26 @@ def test_the_fraction_has_exactly_the_double(fps):
 def test_no_fraction_for_what_is_no_rate(fps):
     with pytest.raises(DataError, match="bad_fps"):
         rational_fps(fps)
+
+
+LARGEST = 2**31 - 1
+
+
+@given(st.fractions(Fraction(1, LARGEST), LARGEST, max_denominator=10**14))
+def test_the_encoded_rate_fits_32_bits_and_is_the_source_s_to_one_part_in_a_billion(rate):
+    found = encoder_rate(rate)
+    assert max(found.numerator, found.denominator) <= LARGEST and abs(found / rate - 1) < Fraction(1, 10**9)
+    assert found == rate or max(rate.numerator, rate.denominator) > LARGEST
+
+
+def test_the_encoded_rate_is_the_nearest_of_those_that_fit():
+    # 2298443723 / 95737421 is beyond 2^31 - 1; its continued fraction gives the neighbours, found here by trying every denominator near the largest
+    rate = Fraction(2298443723, 95737421)
+    best = min((Fraction(round(rate * den), den) for den in range(LARGEST * 95737421 // 2298443723, 89_000_000, -1)), key=lambda near: abs(near - rate))
+    assert abs(encoder_rate(rate) - rate) <= abs(best - rate)
+
+
+@pytest.mark.parametrize("rate", [Fraction(2**31), Fraction(1, 2**31), LARGEST + Fraction(1, 3)])
+def test_a_rate_that_no_encoder_can_hold_is_refused(rate):
+    with pytest.raises(DataError, match="bad_fps"):
+        encoder_rate(rate)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+import zlib
 
 import h5py
 import numpy as np
 import pytest
 
 from eventvox import validate
+from eventvox.reader import EventVideo
 from eventvox.settings import VoxelSettings
 from eventvox.validate import info, validate_file
 from shardwork.errors import DataError
+from tests.eventvox.readable import by_h5py, streams_of, values, write_raw
 from tests.eventvox.test_hdf5 import write
 
 
@@ -115,6 +118,55 @@ def test_a_flipped_byte_is_named_with_its_voxel(tmp_path):
     assert problem.where == "events" and problem.found.startswith("voxels that cannot be read: 6 (1 of 10;")
 
 
+def index_nodes(data):
+    """Return where the nodes of the chunk indices stand in a file, and how many children each has."""
+    places = [at for at in range(len(data) - 8) if data.startswith(b"TREE\x01", at)]
+    return {at: int.from_bytes(data[at + 6 : at + 8], "little") for at in places}
+
+
+@pytest.mark.parametrize("bit", [1, 64])
+def test_a_wrong_byte_in_an_index_of_chunks_is_named_wherever_it_changes_what_h5py_reads(tmp_path, bit):
+    path = tmp_path / "v.h5"
+    events, _ = write(path, 13, 9, 11)
+    whole, changed = path.read_bytes(), 0
+    # keys of 8 + 5 * 8 bytes and addresses of 8 take turns after 24 bytes of head; side datasets have keys of 8 + 2 * 8
+    for at, children in index_nodes(whole).items():
+        for place in range(at + 24, at + 24 + children * 56 + 48):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+            try:
+                found = by_h5py(path)
+            except (OSError, RuntimeError, ValueError):
+                found = None
+            if found is None or not np.array_equal(found, events):
+                changed += 1
+                assert validate_file(path) != [], place
+            try:  # the reader never takes what h5py refuses for anything but what was written
+                assert np.array_equal(EventVideo(path)[:], events if found is None else found), place
+            except DataError as error:
+                assert error.code == "invalid_hdf5"
+    assert changed > 20
+
+
+def test_a_chunk_without_its_filters_is_named(tmp_path):
+    events = values((2, 5, 30, 30))
+    plain = events[1].astype("<i2").tobytes()
+    path = write_raw(tmp_path / "v.h5", events.shape, {**streams_of(events, zlib.compress), (1, 0, 0): (plain, 3)})
+    (problem,) = validate_file(path)
+    assert "otherwise than they are stored: 1 (1 of 2; chunk (1, 0, 0, 0) leaves out filters (mask 3))" in problem.found
+
+
+def test_a_chunk_that_has_the_bytes_of_another_is_named(tmp_path):
+    path = tmp_path / "v.h5"
+    events, _ = write(path, 13, 9, 11, codec="zlib:0")
+    with h5py.File(path) as file:
+        first, second = (file["events"].id.get_chunk_info_by_coord((t, 0, 0, 0)).byte_offset.to_bytes(8, "little") for t in (0, 1))
+    assert path.read_bytes().count(second) == 1
+    path.write_bytes(path.read_bytes().replace(second, first))
+    assert np.array_equal(by_h5py(path)[1], events[0]), "HDF5 takes no notice"
+    (problem,) = validate_file(path)
+    assert "chunk (1, 0, 0, 0) has the bytes of chunk (0, 0, 0, 0)" in problem.found
+
+
 def test_every_cut_and_many_flips_are_problems_and_never_tracebacks(good):
     whole = good.read_bytes()
     for share in (0.01, 0.3, 0.75, 0.99):
@@ -175,6 +227,15 @@ def test_info_tells_what_the_file_holds(good, limit):
     assert found["events"]["shape"] == [3, 5, 16, 20] and found["events"]["filters"] == ["shuffle", "gzip"]
     assert (found["fps"], found["fps_num"], found["fps_den"], found["slices"], found["height"]) == (25.0, 25, 1, 13, 16)
     assert found["interpolate_bins"] is False and found["bytes"] == good.stat().st_size
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+@pytest.mark.parametrize("name", ["voxel_event_start", "voxel_event_count", "events"])
+def test_info_never_reads_a_damaged_length(good, name, limit):
+    with h5py.File(good, "r+") as file:
+        file[name].resize(2**42, axis=0)
+    with pytest.raises(DataError, match=rf"{name} \[{2**42}\].*\[invalid_hdf5\]"):
+        info(good, timeout_seconds=limit)
 
 
 @pytest.mark.parametrize("limit", [None, 60])

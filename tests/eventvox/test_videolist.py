@@ -101,6 +101,13 @@ def test_odd_names_get_distinct_ids_only_when_asked(folder: Path) -> None:
     assert len(table(folder)) == 8
 
 
+def test_table_is_never_written_over_a_video(folder: Path) -> None:
+    (folder / "t.csv").symlink_to(folder / "videos" / "a.mp4")
+    done = make(folder)
+    assert done.returncode == 2 and "the same file as" in done.stderr and "[bad_argument]" in done.stderr
+    assert (folder / "t.csv").read_bytes() == b"videos/a.mp4"
+
+
 def test_link_to_a_folder_above_is_walked_once(folder: Path) -> None:
     (folder / "videos" / "loop").symlink_to(folder / "videos")
     assert len(find_videos(folder / "videos", "train").videos) == 4

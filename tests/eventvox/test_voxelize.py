@@ -124,10 +124,19 @@ def test_a_bad_id_is_refused_before_the_video_is_opened(tmp_path):
         voxelize_video(tmp_path / "none.mp4", tmp_path / "v.h5", "a b", VoxelSettings())
 
 
+def test_a_video_is_never_written_over_by_its_events(tmp_path):
+    source = write_video(tmp_path / "source.mkv", moving_frames(9))
+    before = source.read_bytes()
+    with pytest.raises(DataError, match="the same file as"):
+        voxelize_video(source, source, "v", VoxelSettings())
+    assert source.read_bytes() == before
+
+
 def test_a_file_that_outgrows_the_limit_is_too_large(tmp_path):
     with pytest.raises(VideoRefused, match="too_large") as error:
         voxelize(tmp_path, moving_frames(200, 64, 64), VoxelSettings(codec="zlib:0", max_file_gib=0.0005))
     assert 10 < error.value.frames_decoded < 200, "it stops while writing"
+    assert "KiB after" in error.value.found and error.value.expected == "at most 524.29 KiB (max_file_gib 0.0005)" and "raise max_file_gib" in error.value.hint
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -135,8 +144,9 @@ def test_a_disk_without_room_for_the_estimate_is_too_large(tmp_path, monkeypatch
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage(0, 0, 1000))
     source = write_x264(tmp_path / "source.mp4", moving_frames(60, 64, 64))
-    with pytest.raises(VideoRefused, match="too_large"):
+    with pytest.raises(VideoRefused, match=r"about 23\.60 KiB to write, expected at most the free 1000 bytes: .*\[too_large\]") as error:
         voxelize_video(source, tmp_path / "out" / "v.h5", "v", VoxelSettings())
+    assert "max_file_gib" not in str(error.value), "no limit of ours is in the way"
     assert list((tmp_path / "out").iterdir()) == []
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from typing import Any
 
 import pytest
 
@@ -26,14 +28,59 @@ def test_compiled_code_is_kept_apart_for_other_sources(source):
     assert cache_folder([source]) != before
 
 
-def test_an_empty_file_of_compiled_code_is_removed(tmp_path, monkeypatch, source):
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Return the folder where compiled code is kept during a test."""
     monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
-    folder = cache_folder([source]) / "library"
-    folder.mkdir(parents=True)
-    (folder / "kernel.nbi").touch()
-    (folder / "kernel.1.nbc").write_bytes(b"x")
-    cache_folder([source])
-    assert [path.name for path in folder.iterdir()] == ["kernel.1.nbc"]
+    return tmp_path / "cache"
+
+
+def divide(a, b):
+    return a // b
+
+
+DAMAGES = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "zeros": lambda data: bytes(len(data)),
+    "zeros in the middle": lambda data: data[: len(data) // 3] + bytes(len(data) // 3) + data[len(data) // 3 * 2 :],
+    "zeros at the end": lambda data: data[:-9] + bytes(9),
+    "something else": lambda data: b"<html>",
+}
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_code_is_compiled_anew_and_kept_again(kept, source, suffix, damage):
+    assert compiler([source])(divide)(7, 2) == 3
+    (file,) = kept.rglob(f"*.{suffix}")
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    again, third = compiler([source])(divide), compiler([source])(divide)
+    assert again(7, 2) == 3 and sum(again.stats.cache_hits.values()) == 0
+    assert third(7, 2) == 3 and sum(third.stats.cache_hits.values()) == 1
+
+
+def test_sound_code_is_taken_as_it_was_kept(kept, source):
+    first, second = compiler([source])(divide), compiler([source])(divide)
+    assert (first(7, 2), second(7, 2)) == (3, 3)
+    assert (sum(first.stats.cache_hits.values()), sum(second.stats.cache_hits.values())) == (0, 1)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+def test_code_that_cannot_be_kept_runs_all_the_same(kept, source, monkeypatch, number):
+    def refuse(self, name, data):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", refuse)
+    assert compiler([source])(divide)(7, 2) == 3
+    assert not list(kept.rglob("*.nb[ci]")), "an index without its code"
+
+
+def test_code_is_kept_nowhere_where_its_folder_cannot_be_made(tmp_path, monkeypatch, source):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "file"))
+    made = compiler([source])(divide)
+    assert made(7, 2) == 3 and made.stats.cache_path is None
 
 
 def test_a_source_that_cannot_be_read_costs_only_the_keeping(tmp_path):
@@ -43,6 +90,13 @@ def test_a_source_that_cannot_be_read_costs_only_the_keeping(tmp_path):
 def test_the_setting_of_numba_is_left_as_it_was(source):
     from numba import config
 
+<<<<<<< HEAD
     before = vars(config)["CACHE_DIR"]
     compiler([source])(lambda a: a + 1)
     assert before == vars(config)["CACHE_DIR"] and "NUMBA_CACHE_DIR" not in os.environ
+=======
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    compiler([source])(lambda a: a + 1)
+    assert before == config.CACHE_DIR and "NUMBA_CACHE_DIR" not in os.environ
+>>>>>>> 87317d9aaab2642f5725171d96442b1f91c90bd3

@@ -15,7 +15,7 @@ import pytest
 
 from shardwork.digests import both_digests, sha256_file, xxh3_file
 from shardwork.errors import DataError, Fault
-from shardwork.files import atomic_folder, atomic_path, check_writable, publish, temp_owner, temp_path
+from shardwork.files import atomic_folder, atomic_path, check_apart, check_writable, publish, temp_owner, temp_path
 from shardwork.jsonio import dumps, loads, read_jsonl, write_json, write_jsonl
 from shardwork.tables import read_table, rows_digest, write_table
 from shardwork.tarball import Member, Written, header, write_tar
@@ -29,6 +29,26 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> No
         raise ValueError("mid-way")
     assert final.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize("kind", ["itself", "a link", "a hard link", "the other way into its folder"])
+def test_a_file_that_is_read_is_never_one_to_write(tmp_path: Path, kind: str) -> None:
+    source = tmp_path / "folder" / "source"
+    source.parent.mkdir()
+    source.write_text("x")
+    (tmp_path / "link").symlink_to(source)
+    (tmp_path / "hard").hardlink_to(source)
+    (tmp_path / "way").symlink_to(source.parent)
+    out = {"itself": source, "a link": tmp_path / "link", "a hard link": tmp_path / "hard"}.get(kind, tmp_path / "way" / "source")
+    with pytest.raises(DataError, match=r"the same file as .*source.*\[bad_argument\]"):
+        check_apart(out, [tmp_path / "none", source])
+
+
+def test_files_of_equal_contents_are_two(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("x")
+    check_apart(tmp_path / "a", [tmp_path / "b", tmp_path / "none"])
+    check_apart(tmp_path / "none", [tmp_path / "none"])
 
 
 def test_failed_check_publishes_nothing(tmp_path: Path) -> None:
