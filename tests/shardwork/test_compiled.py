@@ -88,15 +88,9 @@ def test_a_source_that_cannot_be_read_costs_only_the_keeping(tmp_path):
 
 
 def test_the_setting_of_numba_is_left_as_it_was(source):
-    from numba import config
+    import numba
 
-<<<<<<< HEAD
-    before = vars(config)["CACHE_DIR"]
-    compiler([source])(lambda a: a + 1)
-    assert before == vars(config)["CACHE_DIR"] and "NUMBA_CACHE_DIR" not in os.environ
-=======
     config: Any = numba.config
     before = config.CACHE_DIR
     compiler([source])(lambda a: a + 1)
     assert before == config.CACHE_DIR and "NUMBA_CACHE_DIR" not in os.environ
->>>>>>> 87317d9aaab2642f5725171d96442b1f91c90bd3
