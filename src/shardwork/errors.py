@@ -35,6 +35,7 @@ CODES = {
     "fault_file": "A file could not be read or written for another reason, such as its permissions.",
     "fault_killed": "A worker process was killed, most often for want of memory.",
     "fault_timeout": "A worker process was not finished with this item in time, and was ended.",
+    "fault_library": "A package does not load, most often for want of a system library.",
     "fault_memory": "The machine or the job ran out of memory.",
 }
 """Codes of this package and what they mean; each library has such a table for its own."""

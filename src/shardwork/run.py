@@ -19,7 +19,7 @@ from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
 from shardwork.work import Done, Outcome, Task, Work
 
-STOPPING = frozenset(("fault_disk", "fault_killed", "fault_memory"))
+STOPPING = frozenset(("fault_disk", "fault_killed", "fault_library", "fault_memory"))
 """Faults of the machine: going on would only add to the trouble. After others the rest of the shard is still worked on."""
 SAME_FAULTS = 5
 """So many faults in a row mean that the program fails alike on every item."""
