@@ -18,6 +18,8 @@ CONFIG = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "
 ROOMS = {
     "bpy": ("sam3dvid/blender/", "Blender takes over the process and pins numpy: a reader or validator must not need it"),
     "pandas": ("eventvox/manifest_read.py", "readers of the data and the launcher must not need it"),
+    "requests": ("sam3dvid/fetch/", "everything else works without a network"),
+    "objaverse": ("sam3dvid/fetch/", "everything else works without a network"),
     "torch": ("vidlatents/", "the other datasets are read without torch"),
 }
 
@@ -72,6 +74,12 @@ def sources(*libraries: str) -> list[Path]:
         ("eventvox.reader", {"numpy", "h5py"}),
         ("eventvox.release", set()),
         ("eventvox.release_check", set()),
+        ("sam3dvid", set()),
+        # The launcher loads these two while it parses the rules.
+        ("sam3dvid.stage", set()),
+        ("sam3dvid.assets.filters", set()),
+        ("sam3dvid.assets.audit", set()),
+        ("sam3dvid.conventions", {"numpy"}),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

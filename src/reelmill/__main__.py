@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shardwork import command
-from shardwork.errors import EXIT_FAULT, EXIT_OK
+from shardwork.errors import EXIT_FAULT, EXIT_OK, DataError
 
 DEFAULT_CONFIG = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
 """The demo's, which Snakemake reads too if no other is named."""
@@ -73,9 +73,18 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    from reelmill.estimate import estimate, lines
+    from reelmill import estimate, estimate_assets, machine
+    from reelmill.config import load
 
-    print("\n".join(lines(estimate(options.configfile))))
+    config = load(options.configfile)
+    disk, cores = machine.disk_at(config.folder), machine.usable_cores()
+    events = estimate.estimate(config)
+    shown = [estimate.lines(events)] if events else []
+    shown += [estimate_assets.lines(part, disk, cores) for part in estimate_assets.parts_of(config)]
+    if not shown:
+        where = ", ".join(str(path) for path in options.configfile)
+        raise DataError("bad_argument", where, "no section with a table", "a section to estimate", "add one, such as events: with its table")
+    print("\n\n".join("\n".join(lines) for lines in shown))
     return EXIT_OK
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reelmill import machine
-from reelmill.config import Config, load
+from reelmill.config import Config
 from shardwork.errors import DataError
 from shardwork.shards import split_rows
 from shardwork.tables import Row, read_table, whole_number
@@ -57,15 +57,13 @@ class Estimate:
     cores: float
 
 
-def estimate(configfiles: Sequence[Path]) -> Estimate:
-    """Return what a run of these configuration files will take, from the video table alone: no video is opened.
+def estimate(config: Config) -> Estimate | None:
+    """Return what the events of a run will take, from the video table alone: no video is opened. None where the branch is off.
 
-    Raises DataError: E_CONFIG_*, bad_table, duplicate_id.
+    Raises DataError: bad_table, duplicate_id.
     """
-    config = load(configfiles)
     if config.events is None:
-        where = ", ".join(str(path) for path in configfiles)
-        raise DataError("bad_argument", where, "no section events", "a section to estimate", "add events: with its table")
+        return None
     table = Path(config.events.table)
     return of_rows(read_table(table, "video_id"), table, config, machine.disk_at(config.folder), machine.usable_cores())
 
@@ -124,14 +122,13 @@ def lines(found: Estimate) -> list[str]:
     shown = [
         f"events    {found.videos:,} videos, {found.pixels / 1e9:,.2f} billion pixels",
         f"jobs      {found.jobs:,} ({found.steps} for each of {found.shards:,} work shards) and a few that close the run",
-        f"CPU       {_hours(found.cpu_hours)}: about {_hours(max(found.cpu_hours / max(found.cores, 1), found.job_hours))} on {found.cores:g} cores; "
-        f"the longest job {_hours(found.job_hours)}",
-        f"disk      {_size(found.output_bytes)} of event files, the same again for a packed release; "
-        f"free at {found.disk.folder}: {_size(found.disk.free_bytes)}",
+        f"CPU       {hours(found.cpu_hours)}: about {hours(max(found.cpu_hours / max(found.cores, 1), found.job_hours))} on {found.cores:g} cores; "
+        f"the longest job {hours(found.job_hours)}",
+        f"disk      {size(found.output_bytes)} of event files, the same again for a packed release; free at {found.disk.folder}: {size(found.disk.free_bytes)}",
         f"inodes    {found.inodes:,}; free: {'not counted' if found.disk.free_inodes is None else f'{found.disk.free_inodes:,}'}",
     ]
     if found.control_bytes:
-        shown.insert(4, f"controls  {_size(found.control_bytes)} of control videos beside them")
+        shown.insert(4, f"controls  {size(found.control_bytes)} of control videos beside them")
     if found.unknown:
         shown.append(f"note      {found.unknown:,} of {found.videos:,} videos have no width, height or frames in the table: counted as the mean of the others")
     shown.append("note      figures from a clean start for lively videos: still scenes need a fraction of the disk and less time")
@@ -142,24 +139,25 @@ def _warnings(found: Estimate) -> list[str]:
     texts = []
     needed, what = found.output_bytes + found.control_bytes, "the event files and control videos" if found.control_bytes else "the event files"
     if needed > found.disk.free_bytes:
-        lacking = _size(needed - found.disk.free_bytes)
+        lacking = size(needed - found.disk.free_bytes)
         texts.append(f"{what} will not fit on the disk of {found.disk.folder}: free {lacking}, or set `results` to a folder on a larger disk")
     elif needed + found.output_bytes > found.disk.free_bytes:
         texts.append(f"{what} fit on the disk of {found.disk.folder}, a packed release beside them does not")
     if found.disk.free_inodes is not None and found.inodes > found.disk.free_inodes:
         texts.append(f"the disk of {found.disk.folder} has too few inodes: remove small files, or set `results` to another disk")
     if found.job_hours > LONG_JOB_HOURS:
-        texts.append(f"the longest job takes {_hours(found.job_hours)}: work_shards: {found.work_shards_advised} would make jobs of about half an hour")
+        texts.append(f"the longest job takes {hours(found.job_hours)}: work_shards: {found.work_shards_advised} would make jobs of about half an hour")
     return texts
 
 
-def _hours(hours: float) -> str:
-    if hours < 1 / 60:
-        return f"{hours * 3600:.0f} s"
-    return f"{hours * 60:.0f} min" if hours < 1 else f"{hours:,.1f} h"
+def hours(count: float) -> str:
+    """Return hours in seconds, minutes or hours, whichever a person would say."""
+    if count < 1 / 60:
+        return f"{count * 3600:.0f} s"
+    return f"{count * 60:.0f} min" if count < 1 else f"{count:,.1f} h"
 
 
-def _size(count: int) -> str:
+def size(count: int) -> str:
     """Return bytes in the largest binary unit that leaves a whole number above 0."""
     power = max(0, min(5, (max(count, 1).bit_length() - 1) // 10))
     return f"{count / 1024**power:,.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reelmill import estimate
+from reelmill import estimate, estimate_assets
 from reelmill.__main__ import main
 from reelmill.config import Config, EventsConfig
 from reelmill.machine import Disk
@@ -132,12 +132,12 @@ def test_bad_input_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str], t
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0.0 B"), (1023, "1,023.0 B"), (1024, "1.0 KiB"), (3 * GIB // 2, "1.5 GiB"), (1 << 70, "1,048,576.0 PiB")])
 def test_size_is_written_in_the_largest_unit(count: int, text: str) -> None:
-    assert estimate._size(count) == text
+    assert estimate.size(count) == text
 
 
 @pytest.mark.parametrize(("hours", "text"), [(0.001, "4 s"), (0.5, "30 min"), (1.0, "1.0 h"), (1234.5, "1,234.5 h")])
 def test_time_is_written_in_a_fitting_unit(hours: float, text: str) -> None:
-    assert estimate._hours(hours) == text
+    assert estimate.hours(hours) == text
 
 
 def test_run_lasts_at_least_as_long_as_its_longest_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +150,29 @@ def test_run_lasts_at_least_as_long_as_its_longest_job(monkeypatch: pytest.Monke
 def test_estimate_holds_every_figure_it_shows() -> None:
     found = dataclasses.replace(of([row("a", "10", "10", "10")]), disk=Disk(Path("/disk"), GIB, None))
     assert "inodes    14; free: not counted" in estimate.lines(found)
+
+
+def test_assets_are_counted_with_their_textures_and_voxels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate_assets, "ASSET_SECONDS", 2.0)
+    monkeypatch.setattr(estimate_assets, "START_SECONDS", 10.0)
+    monkeypatch.setattr(estimate_assets, "VOXEL_BYTES", 1000)
+    rows = [{"asset_id": name, "bytes": "500", "parts": '[["t.png", 70, 1], ["m.mtl", 30, 1]]'} for name in "abc"]
+    part = estimate_assets.assets_part(rows, TABLE, work_shards=1, workers=1)
+    assert (part.jobs, part.bytes) == (2, 3 * (500 + 70 + 30 + 1000))
+    assert part.cpu_hours == part.job_hours == pytest.approx(16 / 3600)
+
+
+def test_pool_counts_the_panoramas_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate_assets, "PANORAMA_SECONDS", 8.0)
+    part = estimate_assets.panoramas_part(50, limit=20, views=2, workers=4)
+    assert part.what == "20 panoramas, 40 views" and part.cpu_hours == pytest.approx(20 * 4 / 3600) and part.job_hours == pytest.approx(20 / 3600)
+
+
+def test_command_estimates_every_section_with_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "assets.csv").write_text("asset_id,bytes,parts\na,1048576,[]\n")
+    (tmp_path / "panoramas.csv").write_text("slug\na\nb\n")
+    config = tmp_path / "config.yaml"
+    config.write_text(f"run: x\nassets:\n  table: {tmp_path}/assets.csv\nbackgrounds:\n  polyhaven:\n    table: {tmp_path}/panoramas.csv\n")
+    assert main(["estimate", "--configfile", str(config)]) == 0
+    said = capsys.readouterr().out
+    assert "assets    1 assets, their files 1.0 MiB" in said and "pool      2 panoramas, 8 views" in said

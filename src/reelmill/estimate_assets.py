@@ -1,0 +1,86 @@
+"""What the assets and backgrounds of a run will take, from their tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reelmill.config import Config
+from reelmill.estimate import hours as hours_text
+from reelmill.estimate import size as size_text
+from reelmill.machine import Disk
+from shardwork.jsonio import loads
+from shardwork.shards import split_rows
+from shardwork.tables import Row, read_table, whole_number
+
+ASSET_SECONDS = 1.1
+"""CPU time to normalise and voxelise an asset: 0.7 to 1.4 s for scans of 3,000 to 16,000 triangles with textures of 1k and 4k, by benchmarks/normalize.py."""
+START_SECONDS = 5.0
+"""CPU time in which a job's Blender and compiled code start."""
+VOXEL_BYTES = 264_000
+PANORAMA_SECONDS = 6.0
+"""CPU time for four views of a panorama of 8192x4096 pixels, by benchmarks/backgrounds.py: 2.6 s for JPG, more for HDR and EXR."""
+VIEW_BYTES = 600_000
+FILES_PER_ASSET, FILES_PER_SHARD = 6, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one section will take.   what : items in words.   bytes : that it writes.   job_hours : its longest job's."""
+
+    name: str
+    what: str
+    jobs: int
+    cpu_hours: float
+    job_hours: float
+    bytes: int
+    inodes: int
+
+
+def parts_of(config: Config) -> list[Part]:
+    """Return what the sections assets and backgrounds will take. Raises DataError (bad_table, duplicate_id)."""
+    parts = []
+    if config.assets:
+        table = Path(config.assets.table)
+        parts.append(assets_part(read_table(table, "asset_id", ("bytes", "parts")), table, config.assets.work_shards, config.assets.workers))
+    pool = config.backgrounds.polyhaven if config.backgrounds else None
+    if pool and pool.table:
+        parts.append(panoramas_part(len(read_table(Path(pool.table), "slug")), pool.limit, pool.views, pool.workers))
+    return parts
+
+
+def assets_part(rows: Sequence[Row], table: Path, work_shards: int, workers: int) -> Part:
+    """Return what the rows of an asset table will take. A mesh is about as large as its sources; where it is finished it is linked, not copied."""
+    shards = split_rows(rows, "asset_id", work_shards).values()
+    source = sum(whole_number(row, "bytes", f"{table}: {row['asset_id']!r}") + sum(size for _, size, _ in loads(row["parts"] or "[]")) for row in rows)
+    return Part(
+        "assets",
+        f"{len(rows):,} assets, their files {size_text(source)}",
+        2 * len(shards),
+        (len(rows) * ASSET_SECONDS + len(shards) * START_SECONDS) / 3600,
+        max((len(shard) * ASSET_SECONDS + START_SECONDS for shard in shards), default=0.0) / workers / 3600,
+        source + len(rows) * VOXEL_BYTES,
+        len(rows) * FILES_PER_ASSET + len(shards) * FILES_PER_SHARD,
+    )
+
+
+def panoramas_part(rows: int, limit: int, views: int, workers: int) -> Part:
+    """Return what a pool of so many panoramas will take."""
+    count = min(rows, limit or rows)
+    cpu_hours = count * PANORAMA_SECONDS * views / 4 / 3600
+    return Part("pool", f"{count:,} panoramas, {count * views:,} views", 1, cpu_hours, cpu_hours / workers, count * views * VIEW_BYTES, count * (views + 1))
+
+
+def lines(part: Part, disk: Disk, cores: float) -> list[str]:
+    """Return an estimate as lines for people."""
+    wall = max(part.cpu_hours / max(cores, 1), part.job_hours)
+    shown = [
+        f"{part.name:<9} {part.what}",
+        f"jobs      {part.jobs:,}",
+        f"CPU       {hours_text(part.cpu_hours)}: about {hours_text(wall)} on {cores:g} cores; the longest job {hours_text(part.job_hours)}",
+        f"disk      {size_text(part.bytes)}; free at {disk.folder}: {size_text(disk.free_bytes)}",
+    ]
+    if part.bytes > disk.free_bytes:
+        shown.append(f"warning   this will not fit on the disk of {disk.folder}")
+    return shown
