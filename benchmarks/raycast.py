@@ -51,7 +51,9 @@ def clip(seed: int, meshes: list[trimesh.Trimesh]):
     R = random_rotation(rng, (OBJECTS,))
     centre = t.mean(axis=0)
     radius = max(np.linalg.norm(s[i] * mesh.vertices @ R[i].T + t[i] - centre, axis=1).max() for i, mesh in enumerate(meshes))
-    way = Orbit(rng.uniform(0, 360), rng.uniform(10, 45), rng.uniform(-10, 10), rng.uniform(10, 70), 1, camera_distance(radius, rng.uniform(1, 1.4)), tuple(centre))
+    way = Orbit(
+        rng.uniform(0, 360), rng.uniform(10, 45), rng.uniform(-10, 10), rng.uniform(10, 70), 1, camera_distance(radius, rng.uniform(1, 1.4)), tuple(centre)
+    )
     return trajectory(way), R, t, s
 
 
@@ -68,7 +70,7 @@ def embree_frame(meshes, R_co, t_co, s):
         rays = np.stack([*np.meshgrid(x[u0:u1], y[v0:v1]), np.ones((v1 - v0, u1 - u0))], axis=-1).reshape(-1, 3)
         directions = rays @ R_co[i] / s[i]
         origin = -R_co[i].T @ t_co[i] / s[i]
-        triangle, ray, places = mesh.ray.intersects_id(np.tile(origin, (len(rays), 1)), directions, multiple_hits=False, return_locations=True)
+        _, ray, places = mesh.ray.intersects_id(np.tile(origin, (len(rays), 1)), directions, multiple_hits=False, return_locations=True)
         z = (s[i] * places @ R_co[i].T + t_co[i])[:, 2]
         v, u = v0 + ray // (u1 - u0), u0 + ray % (u1 - u0)
         nearer = z < depth[v, u]
@@ -98,7 +100,9 @@ def main() -> None:
         if seed == args.clips // 4:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"clip_visibility: median {statistics.median(taken):.3f}, most {max(taken):.3f} CPU s a clip; peak memory grew by {grown} KiB over the last three quarters")
+    print(
+        f"clip_visibility: median {statistics.median(taken):.3f}, most {max(taken):.3f} CPU s a clip; peak memory grew by {grown} KiB in the last three quarters"
+    )
     try:
         import embreex  # noqa: F401
     except ImportError:

@@ -17,6 +17,7 @@ from sam3dvid.codes import AssetRefused
 from sam3dvid.conventions import K as full_K
 from sam3dvid.conventions import Orbit, frame_K, pixel_rays, pose_in_camera, random_rotation, trajectory
 from sam3dvid.raycast import Caster, clip_visibility, frame_truth
+from sam3dvid.raycast.exact import exact_det, side
 from shardwork.streams import stream
 from tests.sam3dvid import brute
 
@@ -74,6 +75,42 @@ def same_hits(t, triangle, true_t, true_triangles):
 def soup():
     rng = stream(11, "soup")
     return rng.uniform(-0.5, 0.5, (24, 3)), rng.integers(0, 24, (30, 3)).astype(np.int32)
+
+
+# the sign that decides
+
+
+def det(a, b, d):
+    return brute.dot(brute.exact(d), brute.cross(brute.exact(a), brute.exact(b)))
+
+
+def sign(value):
+    return (value > 0) - (value < 0)
+
+
+def test_the_sign_of_a_side_is_exact_where_rounding_would_change_it():
+    rng = stream(5, "sides")
+    a, b = rng.uniform(-1, 1, (2, 400, 3))
+    weights = rng.uniform(-1, 1, (2, 400, 1))
+    # d lies in the plane of a and b, up to the rounding of this line
+    d = weights[0] * a + weights[1] * b
+    expected = [sign(det(*row)) for row in zip(a, b, d, strict=True)]
+    plain = (d * np.cross(a, b)).sum(axis=1)
+    assert [sign(side(*p, *q, *r)) for p, q, r in zip(a, b, d, strict=True)] == expected
+    assert [sign(value) for value in plain] != expected
+
+
+def test_the_exact_side_errs_by_few_units_in_the_last_place():
+    rng = stream(6, "sides")
+    a, b = rng.uniform(-1, 1, (2, 200, 3))
+    for p, q in zip(a, b, strict=True):
+        d = 0.3 * p - 0.7 * q
+        assert exact_det(*p, *q, *d) == pytest.approx(float(det(p, q, d)), rel=1e-15)
+
+
+def test_a_side_is_zero_only_on_the_line():
+    assert side(1.0, 0, 1, 0, 1, 1, 0.5, 0.5, 1) == 0
+    assert side(1.0, 0, 1, 0, 1, 1, 0.5, np.nextafter(0.5, 1), 1) != 0
 
 
 # single rays
@@ -385,7 +422,13 @@ def frame_digest():
 
 
 def test_another_process_with_other_threads_and_instructions_draws_the_same_bytes():
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path]), "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NPY_DISABLE_CPU_FEATURES": "AVX512F"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([".", *sys.path]),
+        "NUMBA_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "NPY_DISABLE_CPU_FEATURES": "AVX512F",
+    }
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FRAME_DIGEST], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == frame_digest()
 

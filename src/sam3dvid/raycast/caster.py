@@ -93,6 +93,6 @@ class Caster:
         nothing there is written. Parts at z <= 0 are not seen.
         """
         count = len(self.vertices)
-        camera, pixels = np.empty((count, 3)), np.empty((count, 2))
-        box: Box = raster.draw(self.vertices, self.triangles, R_co, t_co, s, view.K, view.ray_x, view.ray_y, camera, pixels, view.drawn)
+        camera, spans = np.empty((count, 3)), np.empty((count, 4), np.int32)
+        box: Box = raster.draw(self.vertices, self.triangles, R_co, t_co, s, view.K, view.ray_x, view.ray_y, camera, spans, view.drawn)
         return box

@@ -53,11 +53,12 @@ class Visibility:
 
 def visible_share(visible_px: Int, amodal_px: Int) -> Float:
     """Return visible / amodal, and 0.0 where nothing is seen at all: JSON has no NaN."""
-    return visible_px / np.maximum(amodal_px, 1)
+    share: Float = visible_px / np.maximum(amodal_px, 1)
+    return share
 
 
 def _poses(count: int, R: ArrayLike, t: ArrayLike, s: ArrayLike) -> tuple[Float, Float, Float]:
-    """Return the poses of `count` objects as C order float64. Raises ValueError for other shapes, values that are not finite, or a scale that is not positive."""
+    """Return the poses of `count` objects in C order. Raises ValueError for other shapes, values that are not finite, or a scale not above 0."""
     if count > 255:
         raise ValueError(f"{count} objects, expected at most 255: masks have one byte")
     rotations, places, scales = (np.ascontiguousarray(value, np.float64) for value in (R, t, s))

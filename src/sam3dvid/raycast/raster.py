@@ -20,27 +20,6 @@ MARGIN = 1e-9
 
 
 @compiled
-def _into_camera(vertices: Any, R: Any, t: Any, s: Any, focal_x: Any, focal_y: Any, centre_x: Any, centre_y: Any, camera: Any, pixels: Any) -> Any:
-    """Write x_c = R (s x_o) + t to `camera`, and where z > 0 its pixel to `pixels`; return the box of all pixels, and whether some z is not positive."""
-    left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
-    behind = False
-    for i in range(vertices.shape[0]):
-        x, y, z = s * vertices[i, 0], s * vertices[i, 1], s * vertices[i, 2]
-        cx = ((R[0, 0] * x + R[0, 1] * y) + R[0, 2] * z) + t[0]
-        cy = ((R[1, 0] * x + R[1, 1] * y) + R[1, 2] * z) + t[1]
-        cz = ((R[2, 0] * x + R[2, 1] * y) + R[2, 2] * z) + t[2]
-        camera[i, 0], camera[i, 1], camera[i, 2] = cx, cy, cz
-        if cz > 0:
-            u = min(max(focal_x * (cx / cz) + centre_x, -FAR), FAR)
-            v = min(max(focal_y * (cy / cz) + centre_y, -FAR), FAR)
-            pixels[i, 0], pixels[i, 1] = u, v
-            left, right, top, bottom = min(left, u), max(right, u), min(top, v), max(bottom, v)
-        else:
-            behind = True
-    return left, right, top, bottom, behind
-
-
-@compiled
 def _first(least: Any) -> Any:
     """Return the first pixel centre that may lie at or beyond a coordinate, within 0 and 2**30."""
     return int(np.ceil(min(max(least - MARGIN * (1 + abs(least)), 0.0), 2.0**30)))
@@ -53,12 +32,35 @@ def _end(greatest: Any, size: Any) -> Any:
 
 
 @compiled
-def _span_in_front(camera: Any, pixels: Any, a: Any, b: Any, c: Any, axis: Any) -> Any:
-    """Return the least and greatest pixel coordinate along an axis of the part of a triangle that lies in front; some of its corners do not."""
-    least, greatest = np.inf, -np.inf
+def _into_camera(vertices: Any, R: Any, t: Any, s: Any, K: Any, width: Any, height: Any, camera: Any, spans: Any) -> Any:
+    """Write x_c = R (s x_o) + t to `camera`, and where z > 0 the pixel centres about it to `spans`; return whether z > 0 for all, and for some.
+
+    The pixels of a triangle are the least and greatest of its corners' spans, so that here, and not for each triangle, the coordinates are rounded.
+    """
+    every, some = True, False
+    for i in range(vertices.shape[0]):
+        x, y, z = s * vertices[i, 0], s * vertices[i, 1], s * vertices[i, 2]
+        cx = ((R[0, 0] * x + R[0, 1] * y) + R[0, 2] * z) + t[0]
+        cy = ((R[1, 0] * x + R[1, 1] * y) + R[1, 2] * z) + t[1]
+        cz = ((R[2, 0] * x + R[2, 1] * y) + R[2, 2] * z) + t[2]
+        camera[i, 0], camera[i, 1], camera[i, 2] = cx, cy, cz
+        if cz > 0:
+            u = min(max(K[0, 0] * (cx / cz) + K[0, 2], -FAR), FAR)
+            v = min(max(K[1, 1] * (cy / cz) + K[1, 2], -FAR), FAR)
+            spans[i, 0], spans[i, 1], spans[i, 2], spans[i, 3] = _first(u), _end(u, width), _first(v), _end(v, height)
+            some = True
+        else:
+            every = False
+    return every, some
+
+
+@compiled
+def _span_in_front(camera: Any, spans: Any, a: Any, b: Any, c: Any, axis: Any, size: Any) -> Any:
+    """Return the pixels along an axis of the part of a triangle that lies in front; some of its corners do not, and some do."""
+    first, end = size, 0
     for corner in (a, b, c):
         if camera[corner, 2] > 0:
-            least, greatest = min(least, pixels[corner, axis]), max(greatest, pixels[corner, axis])
+            first, end = min(first, spans[corner, 2 * axis]), max(end, spans[corner, 2 * axis + 1])
     for p, q in ((a, b), (b, c), (c, a)):
         pz, qz = camera[p, 2], camera[q, 2]
         if (pz > 0) == (qz > 0):
@@ -67,11 +69,11 @@ def _span_in_front(camera: Any, pixels: Any, a: Any, b: Any, c: Any, axis: Any) 
         share = pz / (pz - qz)
         at = camera[p, axis] * (1 - share) + camera[q, axis] * share
         doubt = 1e-12 * (abs(camera[p, axis]) + abs(camera[q, axis]))
-        if at > -doubt:
-            greatest = FAR
-        if at < doubt:
-            least = -FAR
-    return least, greatest
+        if at >= -doubt:
+            end = size
+        if at <= doubt:
+            first = 0
+    return first, end
 
 
 @compiled
@@ -95,6 +97,9 @@ def _fill(camera: Any, a: Any, b: Any, c: Any, ray_x: Any, ray_y: Any, first_u: 
     for v in range(first_v, end_v):
         dy = ray_y[v]
         for u in range(first_u, end_u):
+            # it is hidden here, whatever its weights are
+            if least >= depth[v, u]:
+                continue
             dx = ray_x[u]
             wa = dx * a0 + dy * a1 + a2
             if abs(wa) <= a_doubt:
@@ -119,16 +124,21 @@ def _fill(camera: Any, a: Any, b: Any, c: Any, ray_x: Any, ray_y: Any, first_u: 
 
 
 @compiled
-def draw(vertices: Any, triangles: Any, R: Any, t: Any, s: Any, K: Any, ray_x: Any, ray_y: Any, camera: Any, pixels: Any, depth: Any) -> Any:
-    """Write an object's z to `depth` within its box, inf where its rays hit nothing, and return the box; beyond it nothing is touched, and is missed.
+def draw(vertices: Any, triangles: Any, R: Any, t: Any, s: Any, K: Any, ray_x: Any, ray_y: Any, camera: Any, spans: Any, depth: Any) -> Any:
+    """Write an object's z to `depth` within its box, inf where its rays hit nothing, and return the box; nothing is hit or written beyond it.
 
-    camera, pixels : (V, 3) and (V, 2) float64, room to work in.   depth : (H, W) float64.   Returns (first_u, end_u, first_v, end_v).
+    camera, spans : (V, 3) float64 and (V, 4) int32, room to work in.   depth : (H, W) float64.   Returns (first_u, end_u, first_v, end_v).
     """
     height, width = depth.shape
-    left, right, top, bottom, behind = _into_camera(vertices, R, t, s, K[0, 0], K[1, 1], K[0, 2], K[1, 2], camera, pixels)
-    if behind:
-        left, right, top, bottom = -FAR, FAR, -FAR, FAR
-    box_first_u, box_end_u, box_first_v, box_end_v = _first(left), _end(right, width), _first(top), _end(bottom, height)
+    every, some = _into_camera(vertices, R, t, s, K, width, height, camera, spans)
+    if not some:
+        return 0, 0, 0, 0
+    box_first_u, box_end_u, box_first_v, box_end_v = 0, width, 0, height
+    if every:
+        box_first_u, box_end_u, box_first_v, box_end_v = width, 0, height, 0
+        for i in range(vertices.shape[0]):
+            box_first_u, box_end_u = min(box_first_u, spans[i, 0]), max(box_end_u, spans[i, 1])
+            box_first_v, box_end_v = min(box_first_v, spans[i, 2]), max(box_end_v, spans[i, 3])
     if box_first_u >= box_end_u or box_first_v >= box_end_v:
         return 0, 0, 0, 0
     for v in range(box_first_v, box_end_v):
@@ -136,21 +146,16 @@ def draw(vertices: Any, triangles: Any, R: Any, t: Any, s: Any, K: Any, ray_x: A
             depth[v, u] = np.inf
     for face in range(triangles.shape[0]):
         a, b, c = triangles[face, 0], triangles[face, 1], triangles[face, 2]
-        if behind and (camera[a, 2] <= 0 or camera[b, 2] <= 0 or camera[c, 2] <= 0):
-            if camera[a, 2] <= 0 and camera[b, 2] <= 0 and camera[c, 2] <= 0:
-                continue
-            left, right = _span_in_front(camera, pixels, a, b, c, 0)
-            top, bottom = _span_in_front(camera, pixels, a, b, c, 1)
+        if every or (camera[a, 2] > 0 and camera[b, 2] > 0 and camera[c, 2] > 0):
+            first_u, end_u = min(spans[a, 0], spans[b, 0], spans[c, 0]), max(spans[a, 1], spans[b, 1], spans[c, 1])
+            first_v, end_v = min(spans[a, 2], spans[b, 2], spans[c, 2]), max(spans[a, 3], spans[b, 3], spans[c, 3])
+        elif camera[a, 2] > 0 or camera[b, 2] > 0 or camera[c, 2] > 0:
+            first_u, end_u = _span_in_front(camera, spans, a, b, c, 0, width)
+            first_v, end_v = _span_in_front(camera, spans, a, b, c, 1, height)
         else:
-            left, right = min(pixels[a, 0], pixels[b, 0], pixels[c, 0]), max(pixels[a, 0], pixels[b, 0], pixels[c, 0])
-            top, bottom = min(pixels[a, 1], pixels[b, 1], pixels[c, 1]), max(pixels[a, 1], pixels[b, 1], pixels[c, 1])
-        first_u, end_u = _first(left), _end(right, width)
-        if first_u >= end_u:
             continue
-        first_v, end_v = _first(top), _end(bottom, height)
-        if first_v >= end_v:
-            continue
-        _fill(camera, a, b, c, ray_x, ray_y, first_u, end_u, first_v, end_v, depth)
+        if first_u < end_u and first_v < end_v:
+            _fill(camera, a, b, c, ray_x, ray_y, first_u, end_u, first_v, end_v, depth)
     return box_first_u, box_end_u, box_first_v, box_end_v
 
 
