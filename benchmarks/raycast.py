@@ -100,9 +100,7 @@ def main() -> None:
         if seed == args.clips // 4:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(
-        f"clip_visibility: median {statistics.median(taken):.3f}, most {max(taken):.3f} CPU s a clip; peak memory grew by {grown} KiB in the last three quarters"
-    )
+    print(f"clip_visibility: median {statistics.median(taken):.3f}, most {max(taken):.3f} CPU s a clip; peak memory grew by {grown} KiB in the last 3 quarters")
     try:
         import embreex  # noqa: F401
     except ImportError:

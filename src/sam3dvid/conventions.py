@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,16 +83,16 @@ def project(K: Float, x_c: ArrayLike) -> Float:
 
 def rotate(R: ArrayLike, x: ArrayLike) -> Float:
     """Return R x: R (..., 3, 3) and x (..., 3) give (..., 3) float64, the leading axes broadcast. Rounded alike on any processor."""
-    matrix, vector = np.asarray(R, np.float64), np.asarray(x, np.float64)
-    rotated: Float = matrix[..., 0] * vector[..., None, 0] + matrix[..., 1] * vector[..., None, 1] + matrix[..., 2] * vector[..., None, 2]
-    return rotated
+    matrix, vector = np.asarray(R, np.float64), np.asarray(x, np.float64)[..., None, :]
+    rotated: Any = matrix[..., 0] * vector[..., 0] + matrix[..., 1] * vector[..., 1] + matrix[..., 2] * vector[..., 2]
+    return np.asarray(rotated)
 
 
 def compose(A: ArrayLike, B: ArrayLike) -> Float:
     """Return the matrix product A B: (..., 3, 3) float64, the leading axes broadcast. Rounded alike on any processor."""
     left, right = np.asarray(A, np.float64), np.asarray(B, np.float64)
-    product: Float = left[..., :, 0:1] * right[..., 0:1, :] + left[..., :, 1:2] * right[..., 1:2, :] + left[..., :, 2:3] * right[..., 2:3, :]
-    return product
+    product: Any = left[..., :, 0:1] * right[..., 0:1, :] + left[..., :, 1:2] * right[..., 1:2, :] + left[..., :, 2:3] * right[..., 2:3, :]
+    return np.asarray(product)
 
 
 def pose_in_camera(T_cw: ArrayLike, R_wo: ArrayLike, t_wo: ArrayLike, s_wo: ArrayLike) -> tuple[Float, Float, Float]:

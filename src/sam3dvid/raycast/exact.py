@@ -16,7 +16,7 @@ import numpy as np
 from sam3dvid.raycast.compiled import compiled
 
 ROUNDING = 16 * 2.0**-53
-"""det(a, b, d), computed as d . (a x b), errs by less than this times the same sum with all its terms positive: by 6 x 2**-53 of it, as the bound itself may."""
+"""det(a, b, d), computed as d . (a x b), errs by less than this times the same sum with all its terms positive: by 6 x 2**-53 of it; so may the bound."""
 _SPLITTER = 2.0**27 + 1
 
 
