@@ -150,7 +150,7 @@ def test_of_two_triangles_equally_near_the_lower_is_named():
 
 def test_a_back_face_is_met_like_a_front_face():
     caster = Caster(*plane(1.0))
-    t, _ = caster.hits([[0.3, 0.1, -2], [0.3, 0.1, 2]], [[0.0, 0, 1], [0, 0, -4]])
+    t, _ = caster.hits([[0.3, 0.1, -2.0], [0.3, 0.1, 2.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -4.0]])
     assert t.tolist() == [2.0, 0.5]
 
 
