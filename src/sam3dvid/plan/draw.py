@@ -1,8 +1,8 @@
 """The random draws of a clip, each from a stream of its own.
 
-Every number comes from `Generator.random`: 53 bits of PCG64, equal on every machine. From there on there is scalar arithmetic alone, in a fixed
-order, and the functions of `math`. numpy's own sines and sums are not used: their vector code differs between processors in the last bit. So every
-drawn number is equal wherever the C library's sine, cosine and cube root are.
+Numbers come from `Generator.random`, 53 bits of PCG64 that are equal on every machine; a rotation from normal draws. From there on there is arithmetic
+on single values in a fixed order, and the functions of `math`. numpy's own sines and sums are not used: their vector code differs between
+processors in the last bit. So a drawn number is equal wherever the C library's sine, cosine and cube root are.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sam3dvid.conventions import random_rotation
 from sam3dvid.plan import settings as bounds
 from shardwork.streams import stream
 
+Float = NDArray[np.float64]
 Vector = tuple[float, float, float]
-Matrix = tuple[Vector, Vector, Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Poses:
-    """Poses of one attempt, in the world.   rotations : R_wo.   positions : t_wo.   tries : how many draws of the positions it took."""
+    """Poses of one attempt, in the world.   rotations : (3, 3) float64 each, R_wo.   positions : t_wo.   tries : how many draws of the positions it took."""
 
-    rotations: tuple[Matrix, ...]
+    rotations: tuple[Float, ...]
     scales: tuple[float, ...]
     positions: tuple[Vector, ...]
     tries: int
@@ -79,9 +81,7 @@ def index(rng: np.random.Generator, count: int) -> int:
 def fixed_draws(seed: int, assets: int, backgrounds: int) -> Fixed:
     """Return the draws that no attempt changes, so that their distributions are exact.   assets, backgrounds : int, how many there are in the split."""
     num_objects = draw_num_objects(stream(seed, "num_objects"))
-    return Fixed(
-        draw_distinct(stream(seed, "assets"), num_objects, assets), index(stream(seed, "background"), backgrounds), draw_light(stream(seed, "light"))
-    )
+    return Fixed(draw_distinct(stream(seed, "assets"), num_objects, assets), index(stream(seed, "background"), backgrounds), draw_light(stream(seed, "light")))
 
 
 def draw_num_objects(rng: np.random.Generator) -> int:
@@ -116,18 +116,6 @@ def _on_circle(rng: np.random.Generator, z: float) -> Vector:
     return across * math.cos(angle), across * math.sin(angle), z
 
 
-def draw_rotation(rng: np.random.Generator) -> Matrix:
-    """Return a rotation uniform on SO(3): the matrix of a unit quaternion uniform on its sphere, from three uniform draws. Source: Shoemake 1992."""
-    part, first, second = float(rng.random()), 2 * math.pi * float(rng.random()), 2 * math.pi * float(rng.random())
-    low, high = math.sqrt(1 - part), math.sqrt(part)
-    x, y, z, w = low * math.sin(first), low * math.cos(first), high * math.sin(second), high * math.cos(second)
-    return (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-
-
 def draw_in_ball(rng: np.random.Generator, radius: float) -> Vector:
     """Return a point uniform in a ball: radius * U^(1/3) in a uniform direction."""
     distance = radius * math.cbrt(float(rng.random()))
@@ -143,7 +131,7 @@ def apart(scales: tuple[float, ...], positions: tuple[Vector, ...]) -> bool:
 def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Poses | None:
     """Return the poses of an attempt, or None if no draw of the positions was free of overlap. Scales are drawn once: only positions are drawn again."""
     objects = range(num_objects)
-    rotations = tuple(draw_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
+    rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
     scales = tuple(between(stream(seed, attempt, "scale", k), bounds.SCALE) for k in objects)
     rng, radius = stream(seed, attempt, "positions"), math.cbrt(num_objects)
     for tries in range(1, max_tries + 1):
@@ -171,5 +159,3 @@ def draw_arc(seed: int, attempt: int, retry: int) -> Arc:
 
 def _sign(rng: np.random.Generator) -> int:
     return 1 if float(rng.random()) < 0.5 else -1
-
-

@@ -1,7 +1,7 @@
 """One clip's plan: draw, look whether the background covers every frame and every object is seen in every frame, else draw again.
 
 The same seed gives the same plan alone, in another order or in another process: nothing is carried from one clip to the next. On another machine too,
-for every pose, camera and light: they are computed in scalar arithmetic (`draw`, `orbit`). The predicted visibility is the ray caster's.
+for every pose, camera and light, as far as the C library's sine and cosine are the same (see `draw`). The predicted visibility is the ray caster's.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.backgrounds.warp import covers, homography
 from sam3dvid.codes import AssetRefused
-from sam3dvid.conventions import BACKGROUND_HFOV_DEG, HFOV_DEG, K_bg, focal_px, pinhole
+from sam3dvid.conventions import BACKGROUND_HFOV_DEG, HFOV_DEG, K_bg, frame_K
 from sam3dvid.plan.catalogue import Asset, Shape
-from sam3dvid.plan.draw import Arc, Fixed, Poses, draw_arc, draw_poses, fixed_draws
-from sam3dvid.plan.orbit import Cameras, cameras_of, centre_of, radius_around
+from sam3dvid.plan.draw import Fixed, Poses, draw_arc, draw_poses, fixed_draws
+from sam3dvid.plan.layout import Cameras, cameras_of, centre_of, covered, radius_around
 from sam3dvid.plan.settings import SEED_BASES, PlanSettings
 from sam3dvid.raycast import clip_visibility
 from shardwork.jsonio import Json
@@ -73,12 +72,10 @@ class Stock:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A drawn scene with its cameras.   frames : (F, 4, 4) float64, T_cw.   radius : of the geometry around the centre."""
+    """A drawn scene with its cameras.   radius : of the geometry around the point that they look at."""
 
     poses: Poses
-    arc: Arc
     cameras: Cameras
-    centre: tuple[float, float, float]
     radius: float
     arc_retries: int
 
@@ -117,25 +114,10 @@ def stage_attempt(seed: int, attempt: int, shapes: Sequence[Shape], row: Fields,
     centre = centre_of(poses.positions)
     radius = radius_around(centre, poses, [shape.vertices for shape in shapes])
     for retry in range(settings.max_arc_retries + 1):
-        arc = draw_arc(seed, attempt, retry)
-        cameras = cameras_of(arc, centre, radius, settings.frames)
+        cameras = cameras_of(draw_arc(seed, attempt, retry), centre, radius, settings.frames)
         if covered(cameras, row, settings):
-            return Staged(poses, arc, cameras, centre, radius, retry)
+            return Staged(poses, cameras, radius, retry)
     return {"reason": "cover", "arc_retries": settings.max_arc_retries}
-
-
-def intrinsics(settings: PlanSettings) -> Float:
-    """Return K of frames of this size: (3, 3) float64. The field of view is that of the format."""
-    return pinhole(settings.width, settings.height, focal_px(settings.width, HFOV_DEG))
-
-
-def covered(cameras: Cameras, row: Fields, settings: PlanSettings) -> bool:
-    """Return whether a background covers every pixel of every frame."""
-    K, K_back, reference = intrinsics(settings), K_bg(row["width"], row["height"]), np.array(cameras.reference)[:3, :3]
-    return all(
-        covers(homography(np.array(T_cw)[:3, :3], reference, K, K_back), row["width"], row["height"], settings.width, settings.height)
-        for T_cw in cameras.frames
-    )
 
 
 def see(staged: Staged, shapes: Sequence[Shape], settings: PlanSettings) -> dict[str, Json]:
@@ -143,11 +125,11 @@ def see(staged: Staged, shapes: Sequence[Shape], settings: PlanSettings) -> dict
     poses = staged.poses
     seen = clip_visibility(
         [shape.caster for shape in shapes],
-        np.array(staged.cameras.frames),
+        staged.cameras.frames,
         np.array(poses.rotations),
         np.array(poses.positions),
         np.array(poses.scales),
-        intrinsics(settings),
+        frame_K(settings.width, settings.height),
         settings.width,
         settings.height,
     )
@@ -166,7 +148,7 @@ def find_hidden(visibility: dict[str, Json], settings: PlanSettings) -> Fields |
 
 
 def _record(staged: Staged, fixed: Fixed, assets: Sequence[Asset], row: Fields, settings: PlanSettings, split: str) -> dict[str, Json]:
-    arc, poses = staged.arc, staged.poses
+    poses, orbit = staged.poses, staged.cameras.orbit
     objects = [
         {
             "k": k,
@@ -174,7 +156,7 @@ def _record(staged: Staged, fixed: Fixed, assets: Sequence[Asset], row: Fields, 
             "source": asset.source,
             "mesh": f"assets/{split}/{asset.asset_id}/mesh.glb",
             "voxels": f"assets/{split}/{asset.asset_id}/voxels.npy",
-            "R_wo": rotation,
+            "R_wo": rotation.tolist(),
             "t_wo": position,
             "s_wo": [scale] * 3,
         }
@@ -187,18 +169,18 @@ def _record(staged: Staged, fixed: Fixed, assets: Sequence[Asset], row: Fields, 
             "convention": "opencv",
             "width": settings.width,
             "height": settings.height,
-            "K": intrinsics(settings).tolist(),
-            "frames": [{"t": t, "T_cw": T_cw} for t, T_cw in enumerate(staged.cameras.frames)],
+            "K": frame_K(settings.width, settings.height).tolist(),
+            "frames": [{"t": t, "T_cw": T_cw.tolist()} for t, T_cw in enumerate(staged.cameras.frames)],
         },
-        "reference_T_cw": staged.cameras.reference,
+        "reference_T_cw": staged.cameras.reference.tolist(),
         "trajectory": {
-            "arc_span_deg": arc.arc_span_deg,
-            "arc_direction": arc.arc_direction,
-            "start_azimuth_deg": arc.start_azimuth_deg,
-            "start_elevation_deg": arc.start_elevation_deg,
-            "elevation_drift_deg": arc.elevation_drift_deg,
-            "orbit_radius": staged.cameras.orbit_radius,
-            "scene_center": staged.centre,
+            "arc_span_deg": orbit.arc_span_deg,
+            "arc_direction": orbit.arc_direction,
+            "start_azimuth_deg": orbit.start_azimuth_deg,
+            "start_elevation_deg": orbit.start_elevation_deg,
+            "elevation_drift_deg": orbit.elevation_drift_deg,
+            "orbit_radius": orbit.radius,
+            "scene_center": orbit.center,
             "hfov_deg": HFOV_DEG,
         },
         "scene_radius": staged.radius,
