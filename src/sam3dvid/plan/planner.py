@@ -1,7 +1,8 @@
 """One clip's plan: draw, look whether the background covers every frame and every object is seen in every frame, else draw again.
 
 The same seed gives the same plan alone, in another order or in another process: nothing is carried from one clip to the next. On another machine too,
-for every pose, camera and light, as far as the C library's sine and cosine are the same (see `draw`). The predicted visibility is the ray caster's.
+as far as the C library's sine and cosine are the same (see `draw`): poses and cameras are computed in a fixed order, and the predicted visibility is
+the ray caster's, which is exact.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def see(staged: Staged, shapes: Sequence[Shape], settings: PlanSettings) -> dict
         settings.width,
         settings.height,
     )
-    return {name: np.asarray(values).tolist() for name, values in zip(("visible_px", "amodal_px", "visible_frac"), seen, strict=True)}
+    return {name: values.tolist() for name, values in asdict(seen).items()}
 
 
 def find_hidden(visibility: dict[str, Json], settings: PlanSettings) -> Fields | None:
