@@ -176,6 +176,11 @@ def clip_name(index: int) -> str:
     return f"{index:08d}"
 
 
+def is_clip_id(text: str) -> bool:
+    """Return whether a text is a clip's id: 8 digits."""
+    return CLIP_ID.fullmatch(text) is not None
+
+
 def plans_place(stage: Path) -> Place:
     """Return where plans are kept: {train,eval}/<clip_id>.json.   stage : results/<run>/plans."""
     return Place(stage, tuple(stage / split for split in SPLITS), _clip_id_of)
@@ -183,7 +188,7 @@ def plans_place(stage: Path) -> Place:
 
 def _clip_id_of(name: str) -> str | None:
     stem, _, suffix = name.rpartition(".")
-    return stem if suffix == "json" and CLIP_ID.fullmatch(stem) else None
+    return stem if suffix == "json" and is_clip_id(stem) else None
 
 
 def plan_of(place: Place, clip_id: str, split: str) -> Path:
