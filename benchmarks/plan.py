@@ -45,7 +45,7 @@ def scans(datapack: Path) -> list[Path]:
 def write_scan(path: Path, folder: Path, triangles: int) -> int:
     """Write a scan as a finished asset, as far as a planner reads it, and return its number of triangles."""
     mesh = trimesh.load(path, force="mesh", process=False, skip_materials=True)
-    points, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces)
+    points, faces = np.asarray(mesh.vertices, np.float64), np.asarray(mesh.faces)  # type: ignore[attr-defined]
     while len(faces) < triangles:
         points, faces = trimesh.remesh.subdivide(points, faces)
     low, high = points.min(axis=0), points.max(axis=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -16,14 +18,15 @@ from tests.sam3dvid.statistics_of import CHI_SQUARE, chi_square, farthest_from_u
 SEEDS = range(1_000_000, 1_010_000)
 
 
-class Says:
-    """A generator whose draws are given."""
+def saying(value):
+    """Return a generator whose one draw is given."""
+    return cast(np.random.Generator, SimpleNamespace(random=lambda: value))
 
-    def __init__(self, *values):
-        self.values = list(values)
 
-    def random(self):
-        return self.values.pop(0)
+def poses_of(seed, attempt, num_objects, max_tries=1000):
+    poses = draw_poses(seed, attempt, num_objects, max_tries)
+    assert poses is not None
+    return poses
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,7 @@ def test_numbers_of_objects_have_the_chances_30_30_25_15(fixed):
     ("value", "num_objects"), [(0.0, 1), (0.29999, 1), (0.30001, 2), (0.59999, 2), (0.60001, 3), (0.84999, 3), (0.85001, 4), (1 - 2**-53, 4)]
 )
 def test_a_draw_gives_the_number_of_objects_whose_part_of_the_line_it_falls_on(value, num_objects):
-    assert draw_num_objects(Says(value)) == num_objects
+    assert draw_num_objects(saying(value)) == num_objects
 
 
 def test_assets_of_a_clip_are_distinct(fixed):
@@ -111,7 +114,7 @@ def test_positions_are_uniform_in_a_ball(radius):
 
 @pytest.mark.parametrize("num_objects", [1, 2, 3, 4])
 def test_positions_lie_within_the_cube_root_of_the_number_of_objects(num_objects):
-    farthest = max(math.hypot(*point) for seed in range(500) for point in draw_poses(seed, 0, num_objects, 1000).positions)
+    farthest = max(math.hypot(*point) for seed in range(500) for point in poses_of(seed, 0, num_objects).positions)
     assert 0.98 * num_objects ** (1 / 3) < farthest <= num_objects ** (1 / 3)
 
 
@@ -123,7 +126,7 @@ def test_so_many_draws_of_positions_are_free_of_overlap(num_objects, accepted):
 
 
 def test_rejected_positions_leave_the_scales_as_they_were():
-    scales = [scale for seed in range(4000) for scale in draw_poses(seed, 0, 4, 1000).scales]
+    scales = [scale for seed in range(4000) for scale in poses_of(seed, 0, 4).scales]
     assert farthest_from_uniform(scales, 0.4, 1.0) < 1
     assert abs(np.mean(scales) - 0.70) < 0.006  # .65 if scales were drawn again with the positions
 
@@ -136,7 +139,7 @@ def test_objects_are_apart_when_their_spheres_of_half_the_diagonal_are(distance,
 
 def test_positions_that_never_fit_give_no_poses():
     seed = next(seed for seed in SEEDS if draw_poses(seed, 0, 4, 3) is None)
-    poses = draw_poses(seed, 0, 4, 1000)
+    poses = poses_of(seed, 0, 4)
     assert poses.tries > 3 and apart(poses.scales, poses.positions)
 
 
@@ -167,7 +170,7 @@ def test_draws_of_one_arc_do_not_depend_on_each_other(arcs):
 
 def test_attempts_and_retries_draw_anew():
     arcs = {draw_arc(7, attempt, retry) for attempt in range(4) for retry in range(4)}
-    scales = {draw_poses(7, attempt, 1, 1).scales for attempt in range(8)}
+    scales = {poses_of(7, attempt, 1).scales for attempt in range(8)}
     assert (len(arcs), len(scales)) == (16, 8)
 
 
@@ -184,11 +187,11 @@ def test_fixed_draws_come_from_the_stream_of_seed_and_name():
 
 def test_draws_of_an_attempt_come_from_the_stream_of_seed_attempt_and_name():
     u = np.random.default_rng(np.random.SeedSequence([5, 3, zlib.crc32(b"scale"), 1])).random()
-    assert draw_poses(5, 3, 2, 1000).scales[1] == 0.4 + (1.0 - 0.4) * u
+    assert poses_of(5, 3, 2).scales[1] == 0.4 + (1.0 - 0.4) * u
 
 
 def test_another_object_shifts_no_draw_of_the_others():
-    few, many = draw_poses(11, 2, 2, 1000), draw_poses(11, 2, 4, 1000)
+    few, many = poses_of(11, 2, 2), poses_of(11, 2, 4)
     assert few.scales == many.scales[:2]
     assert np.array_equal(few.rotations, many.rotations[:2])
 

@@ -181,7 +181,7 @@ def _edge(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the pixels of a mask that touch what is outside."""
     padded = np.pad(mask, 1)
     inside = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
-    return mask & ~inside
+    return np.logical_and(mask, ~inside)
 
 
 def read_photo(path: Path) -> Rgb:
