@@ -61,7 +61,7 @@ class Pool:
 
     def picture(self, row: Fields) -> Path:
         """Return where the picture of a row lies."""
-        return self.folder / row["file"]
+        return self.folder / str(row["file"])
 
 
 def is_eval(salt: str, key: str, fraction: float) -> bool:

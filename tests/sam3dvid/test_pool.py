@@ -1,0 +1,170 @@
+"""Pools are frozen once: the same call keeps them, any other is refused, what is lost comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sam3dvid.backgrounds.polyhaven_pool import build_polyhaven_pool
+from sam3dvid.backgrounds.pool import Panorama, is_eval, read_pool, verify_pool
+from sam3dvid.backgrounds.sa1b_pool import build_sa1b_pool
+from sam3dvid.backgrounds.settings import PanoramaSettings, PhotoSettings
+from sam3dvid.backgrounds.tables import PHOTO_COLUMNS, photo_rows, read_photo_table
+from sam3dvid.codes import AssetRefused
+from shardwork.run import Options
+from shardwork.tables import write_table
+
+SMALL = PanoramaSettings(width=512, height=256, eval_fraction=0.5)
+HERE = Options(workers=0)
+
+
+def panoramas(folder, names=("a", "b", "c", "d")):
+    folder.mkdir(exist_ok=True)
+    found = []
+    for seed, name in enumerate(names):
+        path = folder / f"{name}.png"
+        if not path.exists():
+            Image.fromarray(np.random.default_rng(seed).integers(0, 256, (512, 1024, 3), np.uint8)).resize((1024, 512)).save(path)
+        found.append(Panorama(name, path, path.stat().st_size, path.stat().st_mtime_ns, authors=("Ada",)))
+    return found
+
+
+def build(tmp_path, found=None, settings=SMALL, options=HERE):
+    return build_polyhaven_pool(found or panoramas(tmp_path / "in"), tmp_path / "pool", tmp_path / "books", settings, options)
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_all_views_of_a_panorama_are_in_the_split_of_its_hash(tmp_path):
+    build(tmp_path)
+    pool = verify_pool(tmp_path / "pool")
+    assert len(pool.eval) + len(pool.train) == 16
+    for row in (*pool.eval, *pool.train):
+        number = int(hashlib.sha256(f"{SMALL.salt}:{row['split_key']}".encode()).hexdigest(), 16) % 10000
+        assert row["pool"] == ("eval" if number < 5000 else "train")
+        assert row["projection"]["yaw_deg"] == 90 * int(row["image_id"][-1])
+
+
+def test_the_same_call_keeps_every_byte(tmp_path):
+    build(tmp_path)
+    before = files_of(tmp_path / "pool")
+    build(tmp_path)
+    assert files_of(tmp_path / "pool") == before
+
+
+def test_two_folders_get_the_same_bytes_and_no_path(tmp_path):
+    found = panoramas(tmp_path / "in")
+    for name in ("one", "two"):
+        build_polyhaven_pool(found, tmp_path / name, tmp_path / f"{name}.books", SMALL, HERE)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    assert not any(str(tmp_path).encode() in data for data in files_of(tmp_path / "one").values())
+
+
+@pytest.mark.parametrize("change", ["settings", "more", "digest"])
+def test_another_call_is_refused_and_changes_nothing(tmp_path, change):
+    found, settings = panoramas(tmp_path / "in"), SMALL
+    build(tmp_path, found)
+    before = files_of(tmp_path / "pool")
+    if change == "settings":
+        settings = PanoramaSettings(width=512, height=256, eval_fraction=0.6)
+    elif change == "more":
+        found = panoramas(tmp_path / "in", ("a", "b", "c", "d", "e"))
+    else:
+        Image.new("RGB", (1024, 512), (9, 9, 9)).save(found[0].path)
+        found = panoramas(tmp_path / "in")
+    with pytest.raises(AssetRefused, match="pool_frozen"):
+        build(tmp_path, found, settings)
+    assert files_of(tmp_path / "pool") == before
+
+
+@pytest.mark.parametrize("damage", ["lost", "changed", "index", "books"])
+def test_what_is_lost_or_spoilt_comes_back_as_it_was(tmp_path, damage):
+    build(tmp_path)
+    before = files_of(tmp_path / "pool")
+    name = next(name for name in before if name.endswith("_v1.jpg"))
+    if damage == "lost":
+        (tmp_path / "pool" / name).unlink()
+    elif damage == "changed":
+        (tmp_path / "pool" / name).write_bytes(b"other")
+    elif damage == "index":
+        (tmp_path / "pool" / "train.jsonl").unlink()
+    else:
+        (tmp_path / "books").rename(tmp_path / "gone")
+    build(tmp_path)
+    assert files_of(tmp_path / "pool") == before
+
+
+def test_a_refused_panorama_is_a_row_and_not_in_the_pool(tmp_path):
+    found = panoramas(tmp_path / "in")
+    Image.new("RGB", (1024, 600)).save(found[0].path)
+    rows = build(tmp_path, panoramas(tmp_path / "in"))
+    assert [row["code"] for row in rows if row["id"] == "a"] == ["not_equirectangular"]
+    pool = read_pool(tmp_path / "pool")
+    assert {row["split_key"] for row in (*pool.eval, *pool.train)} == {"b", "c", "d"}
+
+
+def test_the_same_bytes_under_two_slugs_are_in_the_pool_once(tmp_path):
+    found = panoramas(tmp_path / "in")
+    found[1].path.write_bytes(found[0].path.read_bytes())
+    rows = build(tmp_path, panoramas(tmp_path / "in"))
+    assert [row["code"] for row in rows if row["id"] == "b"] == ["duplicate_image"]
+    assert not list((tmp_path / "pool").rglob("ph_b_*"))
+    build(tmp_path, panoramas(tmp_path / "in"))
+
+
+def test_a_flipped_byte_is_named(tmp_path):
+    build(tmp_path)
+    path = next((tmp_path / "pool").rglob("ph_c_v2.jpg"))
+    data = bytearray(path.read_bytes())
+    data[500] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(AssetRefused, match="ph_c_v2"):
+        verify_pool(tmp_path / "pool")
+
+
+def test_the_limit_takes_the_first_in_the_order_of_the_hash(tmp_path):
+    rows = build(tmp_path, settings=PanoramaSettings(width=512, height=256, limit=2, eval_fraction=1.0))
+    order = sorted("abcd", key=lambda slug: hashlib.sha256((SMALL.salt + slug).encode()).hexdigest())
+    assert [row["id"] for row in rows] == order[:2] or {row["id"] for row in rows} == set(order[:2])
+
+
+def photos(tmp_path, license_id="LicenseRef-SA-1B"):
+    folder = tmp_path / "photos"
+    folder.mkdir(exist_ok=True)
+    for number in range(3):
+        Image.new("RGB", (600, 400), (number, 50, 90)).save(folder / f"sa_{number}.png")
+    table = tmp_path / "photos.csv"
+    write_table(table, PHOTO_COLUMNS, photo_rows([folder], table, license_id))
+    return table
+
+
+@pytest.mark.parametrize(("license_id", "releasable"), [("LicenseRef-SA-1B", False), ("CC0-1.0", True), ("", False)])
+def test_photos_stay_and_their_licence_decides_release(tmp_path, license_id, releasable):
+    table = photos(tmp_path, license_id)
+    build_sa1b_pool(read_photo_table(table), table, tmp_path / "pool", tmp_path / "books", PhotoSettings(), HERE)
+    pool = verify_pool(tmp_path / "pool")
+    for row in (*pool.eval, *pool.train):
+        assert row["releasable"] is releasable and (row["pool"] == "eval") is is_eval("reelmill-bg-v1", row["image_id"], 0.1)
+    assert sorted(path.name for path in (tmp_path / "pool").iterdir()) == ["CREDITS.md", "eval.jsonl", "selection.json", "train.jsonl"]
+
+
+def test_each_kind_refuses_the_folder_of_the_other(tmp_path):
+    build(tmp_path)
+    table = photos(tmp_path)
+    with pytest.raises(AssetRefused, match="pool_frozen"):
+        build_sa1b_pool(read_photo_table(table), table, tmp_path / "pool", tmp_path / "books2", PhotoSettings(), HERE)
+    assert json.loads((tmp_path / "pool" / "selection.json").read_text())["kind"] == "polyhaven"
+
+
+def test_a_pool_without_any_picture_is_an_error_and_not_frozen(tmp_path):
+    found = panoramas(tmp_path / "in", ("a",))
+    Image.new("RGB", (1024, 600)).save(found[0].path)
+    with pytest.raises(AssetRefused, match="bad_pool"):
+        build(tmp_path, panoramas(tmp_path / "in", ("a",)))
+    assert not (tmp_path / "pool" / "selection.json").exists()
