@@ -6,9 +6,10 @@ from pathlib import Path
 import _src  # noqa: F401
 from eventvox.annotations import join_annotations, read_actions, read_captions
 from eventvox.stage import ANNOTATION_COLUMNS, COLUMNS, KEY, SPLITS
-from eventvox.videolist import HEADER_COLUMNS, find_videos, is_gone, video_rows
+from eventvox.videolist import HEADER_COLUMNS, find_videos, video_rows
 from shardwork import command
 from shardwork.ids import is_id, suggest_id
+from shardwork.listing import is_gone
 from shardwork.tables import read_table, write_table
 
 arguments = command.parser(__doc__)

@@ -67,7 +67,11 @@ def assets_place(stage: Path, dataset: Path) -> Place:
 
     stage : results/<run>/voxels, for what is no part of the dataset (manifests, journals, quarantine).   dataset : results/<run>/dataset.
     """
-    return Place(stage, tuple(dataset / "assets" / split for split in SPLITS), lambda name: name if is_id(name) else None, home=dataset)
+    return Place(stage, tuple(dataset / "assets" / split for split in SPLITS), _folder_id_of, home=dataset)
+
+
+def _folder_id_of(name: str) -> str | None:
+    return name if is_id(name) else None
 
 
 def asset_of(dataset: Path, asset_id: str, split: str) -> Path:
