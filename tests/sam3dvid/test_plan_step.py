@@ -1,0 +1,239 @@
+"""The step plan_clips and its program: which clips a shard holds, what makes plans again, what is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+
+from sam3dvid.backgrounds.pool import read_pool
+from sam3dvid.codes import CODES, HINTS, AssetRefused
+from sam3dvid.plan.catalogue import KEPT_MESHES, Meshes, assets_digest, read_assets
+from sam3dvid.plan.plan_step import plan_items, plan_step, read_plan, stock_of
+from sam3dvid.plan.settings import PlanSettings
+from sam3dvid.stage import clip_shards, clips_of, plan_of, plans_place
+from shardwork.errors import DataError, Fault
+from shardwork.run import Options, run_shard
+from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_mesh, write_pool
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIPS = [f"{index:08d}" for index in range(6)]
+
+
+@pytest.fixture
+def world(tmp_path):
+    write_assets(tmp_path / "dataset")
+    write_pool(tmp_path / "pool", [pool_row("b", 512, 256), pool_row("a", 512, 256), pool_row("c", 512, 256, split="train")])
+    return tmp_path
+
+
+def items_in(world, split="eval", clips=CLIPS):
+    assets, pool, place = read_assets(world / "dataset", split), read_pool(world / "pool"), plans_place(world / "plans")
+    return plan_step(SMALL, stock_of(split, assets, pool, world / "dataset")), plan_items(clips, split, assets, pool, place), place
+
+
+def run(world, clips=CLIPS, workers=0):
+    step, items, place = items_in(world, clips=clips)
+    return run_shard(step, "0000-of-0001", items, place, Options(workers=workers))
+
+
+def published(world):
+    return {path.name: path.read_bytes() for path in (world / "plans" / "eval").iterdir()}
+
+
+def program(world, *flags):
+    sizes = [f"--frames={SMALL.frames}", f"--width={SMALL.width}", f"--height={SMALL.height}"]
+    where = [f"--dataset={world / 'dataset'}", f"--pool={world / 'pool'}", f"--stage={world / 'plans'}"]
+    line = [sys.executable, str(ROOT / "scripts" / "plan_clips.py"), *where, "--split=eval", *sizes, *flags]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def test_a_shard_holds_so_many_clips_in_a_row():
+    shards = clip_shards(7, 3)
+    assert shards == {"0000-of-0003": CLIPS[:3], "0001-of-0003": [*CLIPS[3:]], "0002-of-0003": ["00000006"]}
+
+
+def test_a_shard_of_another_cut_is_refused():
+    with pytest.raises(DataError) as error:
+        clips_of("0001-of-0002", 7, 3)
+    assert error.value.code == "bad_argument"
+
+
+def test_a_manifest_row_says_what_the_plan_holds(world):
+    rows = run(world)
+    for row in rows:
+        plan = read_plan(world / "plans" / "eval" / f"{row['id']}.json")
+        assert row["assets"] == [one["asset_id"] for one in plan["objects"]]
+        assert (row["num_objects"], row["seed"], row["image_id"]) == (plan["num_objects"], int(row["id"]), plan["background"]["image_id"])
+        assert sum(row["rejected_by"].values()) == plan["attempt"] == row["attempt"]
+
+
+def test_a_plan_is_one_line_of_json_with_sorted_keys(world):
+    run(world)
+    for data in published(world).values():
+        assert data.endswith(b"}\n") and data.count(b"\n") == 1
+        assert data.decode() == json.dumps(json.loads(data), sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def test_other_workers_shards_and_processes_write_the_same_bytes(world):
+    run(world)
+    here = published(world)
+    for name in here:
+        (world / "plans" / "eval" / name).unlink()
+    for shard in ("0002-of-0003", "0000-of-0003", "0001-of-0003"):
+        done = program(world, "--clips=6", "--clips-per-shard=2", f"--shard={shard}", "--workers=2")
+        assert done.returncode == 0, done.stderr
+    assert published(world) == here
+
+
+def test_a_longer_list_of_clips_changes_no_plan(world):
+    few = {row["id"]: row for row in run(world, clips=CLIPS[:3])}
+    before = published(world)
+    many = {row["id"]: row for row in run(world)}
+    assert published(world).items() >= before.items() and few.items() <= many.items()
+
+
+def test_a_changed_mesh_makes_every_plan_again(world):
+    run(world)
+    before = published(world)
+    write_mesh(world / "dataset" / "assets" / "eval" / "box_3", trimesh.creation.icosphere(2, 0.5))
+    run(world)
+    after = published(world)
+    assert before.keys() == after.keys() and all(before[name] != after[name] for name in before)
+
+
+def test_a_changed_pool_makes_every_plan_again(world):
+    _, before, _ = items_in(world)
+    write_pool(world / "pool", [pool_row("a", 512, 256)])
+    _, after, _ = items_in(world)
+    assert all(one.inputs != other.inputs for one, other in zip(before, after, strict=True))
+
+
+def test_a_picture_of_the_other_split_makes_no_plan_again(world):
+    _, before, _ = items_in(world)
+    write_pool(world / "pool", [pool_row("b", 512, 256), pool_row("a", 512, 256), pool_row("d", 512, 256, split="train")])
+    _, after, _ = items_in(world)
+    assert [one.inputs for one in before] == [one.inputs for one in after]
+
+
+def test_backgrounds_of_a_plan_are_those_of_its_split(world):
+    assert {row["image_id"] for row in run(world)} <= {"a", "b"}
+    write_assets(world / "dataset", split="train")
+    step, items, place = items_in(world, "train")
+    rows = run_shard(step, "0000-of-0001", items, place, Options(workers=0))
+    assert {row["image_id"] for row in rows} == {"c"}
+    assert plan_of(place, CLIPS[0], "train").is_file()
+
+
+def test_fewer_assets_than_a_clip_may_hold_are_an_error_before_anything_starts(world):
+    write_assets(world / "few", count=3)
+    done = program(world, f"--dataset={world / 'few'}", "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and "3 finished assets, expected at least 4" in done.stderr and "[too_few_assets]" in done.stderr
+    assert not (world / "plans").exists()
+
+
+def test_a_pool_without_pictures_of_the_split_is_an_error_before_anything_starts(world):
+    write_pool(world / "pool", [pool_row("c", split="train")])
+    done = program(world, "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    assert done.returncode == 2 and "[no_backgrounds]" in done.stderr
+    assert not (world / "plans").exists()
+
+
+def test_an_asset_without_its_record_is_named(world):
+    (world / "dataset" / "assets" / "eval" / "box_1" / "meta.json").unlink()
+    with pytest.raises(AssetRefused, match=r"box_1/meta\.json.*\[bad_asset\]"):
+        read_assets(world / "dataset", "eval")
+
+
+def test_a_record_of_another_asset_is_named(world):
+    folder = world / "dataset" / "assets" / "eval"
+    (folder / "box_1" / "meta.json").write_bytes((folder / "box_2" / "meta.json").read_bytes())
+    with pytest.raises(AssetRefused, match=r"asset_id 'box_2', expected 'box_1'"):
+        read_assets(world / "dataset", "eval")
+
+
+def test_a_mesh_that_changed_since_it_was_recorded_is_a_fault_and_no_verdict(world):
+    path = world / "dataset" / "assets" / "eval" / "box_0" / "mesh.glb"
+    path.write_bytes(path.read_bytes() + b"\0")
+    with pytest.raises(Fault) as fault:
+        run(world)
+    assert fault.value.code == "fault_stale" and "box_0/mesh.glb" in str(fault.value)
+
+
+def test_a_mesh_that_is_gone_is_a_fault_and_no_verdict(world):
+    (world / "dataset" / "assets" / "eval" / "box_0" / "mesh.glb").unlink()
+    with pytest.raises(Fault) as fault:
+        run(world)
+    assert fault.value.code == "fault_stale"
+
+
+def test_meshes_that_are_kept_do_not_grow_in_number(world):
+    write_assets(world / "many", count=KEPT_MESHES + 3)
+    assets = read_assets(world / "many", "eval")
+    shape_of = Meshes(world / "many", "eval")
+    for asset in (*assets, assets[-1]):
+        shape_of(asset)
+    assert list(shape_of.kept) == [asset.asset_id for asset in assets[-KEPT_MESHES:]]
+
+
+def test_digest_of_the_assets_names_their_ids_and_bytes(world):
+    assets = read_assets(world / "dataset", "eval")
+    assert assets_digest(assets) != assets_digest(assets[:-1])
+    assert [asset.asset_id for asset in assets] == sorted(asset.asset_id for asset in assets)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b'{"split":"eval"}\n'])
+def test_a_plan_that_is_not_whole_is_refused(world, damage):
+    run(world, clips=CLIPS[:1])
+    path = world / "plans" / "eval" / f"{CLIPS[0]}.json"
+    path.write_bytes(damage)
+    with pytest.raises(AssetRefused) as error:
+        read_plan(path)
+    assert error.value.code == "bad_plan"
+
+
+def test_a_plan_with_one_changed_number_is_refused(world):
+    run(world, clips=CLIPS[:1])
+    path = world / "plans" / "eval" / f"{CLIPS[0]}.json"
+    plan = json.loads(path.read_bytes())
+    plan["objects"][0]["t_wo"][0] = np.nextafter(plan["objects"][0]["t_wo"][0], 9)
+    path.write_text(json.dumps(plan, sort_keys=True))
+    with pytest.raises(AssetRefused, match="bad_plan"):
+        read_plan(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("frames", 1),
+        ("height", 63),
+        ("min_visible_px", 0),
+        ("planned_visible_px", 523),
+        ("planned_visible_frac", 0.05),
+        ("max_attempts", 0),
+        ("width", 64.5),
+        ("min_visible_frac", float("nan")),
+    ],
+)
+def test_a_setting_out_of_range_is_refused(name, value):
+    with pytest.raises(AssetRefused) as error:
+        PlanSettings(**{"width": 64, "height": 64, name: value} if name != "width" else {name: value})
+    assert error.value.code == "bad_asset_setting"
+
+
+def test_least_pixels_of_smaller_frames_shrink_with_the_area():
+    assert (PlanSettings().planned_px, PlanSettings().least_px) == (528, 524)
+    assert (SMALL.planned_px, SMALL.least_px) == (8, 8)
+    half = PlanSettings(width=256, height=256)
+    assert (half.planned_px, half.least_px) == (132, 131)
+
+
+@pytest.mark.parametrize("code", ["bad_asset", "too_few_assets", "no_backgrounds", "plan_exhausted", "bad_plan"])
+def test_each_code_of_plans_says_what_it_means_and_what_to_do(code):
+    assert CODES[code] and HINTS[code]
