@@ -31,6 +31,8 @@ CODES: dict[str, str] = {
     "image_shape": "The picture has a shape that cannot cover the frames.",
     "image_unsupported": "The picture has a colour model that a background cannot have, such as transparency.",
     "not_equirectangular": "The panorama is not twice as wide as high, so it is no full sphere.",
+    "too_dark": "The panorama is black over half of its sphere or more: there is nothing to set its exposure by.",
+    "duplicate_image": "The same picture stands in the table under another id too, and could so reach both splits.",
     "pool_frozen": "A pool of other settings or other sources stands in the folder: frozen pools never change.",
     "bad_pool": "A pool's files are not what its index says.",
     # downloads
@@ -67,6 +69,8 @@ HINTS: dict[str, str] = {
     "image_shape": "take it out of the table",
     "image_unsupported": "convert it to an opaque RGB picture, or take it out of the table",
     "not_equirectangular": "take it out of the table",
+    "too_dark": "take it out of the table, or give a tone-mapped JPEG of it",
+    "duplicate_image": "take it out of the table",
     "pool_frozen": "name a new folder for the pool, or restore the settings that it was made with",
     "bad_pool": "restore its files from a copy, or make it again in a new folder",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,8 @@ from sam3dvid.codes import AssetRefused
 
 Rgb = NDArray[np.uint8]
 
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "TIFF", "BMP", "GIF")
-"""What is read. MPO is a JPEG with further pictures behind the first, such as a gain map or a second eye."""
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
+"""What is read. Pillow calls a JPEG with further pictures behind the first (a second eye) MPO: the first is taken."""
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
 LARGEST_SIDE = 32766
 """OpenCV's warp addresses pixels by int16."""
@@ -127,11 +128,11 @@ def is_whole_jpeg(data: bytes) -> bool:
 def stored_size(image: Image.Image) -> tuple[int, int]:
     """Return width and height as the file stores them; Pillow turns a TIFF by its orientation, which backgrounds ignore."""
     width, height = image.size
-    return (height, width) if _tiff_orientation(image) >= 5 else (width, height)
+    return (height, width) if _tiff_orientation(image) in (5, 6, 7, 8) else (width, height)
 
 
-def _tiff_orientation(image: Image.Image) -> int:
-    return int(image.getexif().get(ExifTags.Base.Orientation, 1)) if image.format == "TIFF" else 1
+def _tiff_orientation(image: Image.Image) -> Any:
+    return image.getexif().get(ExifTags.Base.Orientation) if image.format == "TIFF" else None
 
 
 def to_rgb(image: Image.Image, where: object) -> Rgb:
@@ -160,7 +161,7 @@ def _opaque(image: Image.Image, where: object) -> Image.Image:
     """Return the picture without its alpha or palette. Raises AssetRefused (image_unsupported) if any pixel is transparent."""
     if image.has_transparency_data:
         image = image.convert("RGBA")
-        least = image.getchannel("A").getextrema()[0]
+        least = int(np.asarray(image.getchannel("A")).min())
         if least < 255:
             raise AssetRefused("image_unsupported", where, f"transparent pixels (alpha down to {least})", "an opaque picture")
         return image.convert("RGB")
