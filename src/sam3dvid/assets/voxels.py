@@ -38,8 +38,8 @@ def voxelize(vertices: NDArray[np.float64], triangles: NDArray[np.int32]) -> NDA
         raise AssetRefused("unreadable_mesh", "mesh", f"arrays of shapes {points.shape} and {faces.shape}", "(V, 3) vertices and (F, 3) triangles")
     if faces.size and not 0 <= faces.min() <= faces.max() < len(points):
         raise AssetRefused("unreadable_mesh", "mesh", f"indices from {faces.min()} to {faces.max()}", f"indices of {len(points)} vertices")
-    # a sum is finite only if all are, and needs no array of truth values
-    if not np.isfinite(points.sum()) and not np.isfinite(points).all():
+    # the least and the greatest are NaN if any is, and need no array of truth values
+    if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
         raise AssetRefused("not_finite", "mesh", "a vertex that is NaN or infinite", "finite coordinates")
     grid = np.zeros((SIZE, SIZE, SIZE), np.bool_)
     _fill(points, faces, grid)
