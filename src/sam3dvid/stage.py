@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from shardwork.branch import Branch, Stage, branch_of
@@ -10,6 +11,7 @@ from shardwork.errors import DataError
 from shardwork.ids import is_id
 from shardwork.jsonio import loads
 from shardwork.place import Place
+from shardwork.shards import parse_shard, shard_name
 from shardwork.step import Source
 from shardwork.tables import Row, read_table, whole_number
 
@@ -23,6 +25,8 @@ POLYHAVEN_VERSION = 1
 """Raised when a change of code changes the views of a panorama."""
 SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
+PLAN_VERSION = 1
+"""Raised when a change of code changes the bytes of a plan."""
 
 ASSET_STEPS = ("normalize_assets", "voxelize_assets")
 SPLITS = ("train", "eval")
@@ -161,3 +165,46 @@ def assets_branch(rows: list[Row], stage: Path, voxels: Path, dataset: Path, wor
     normalize, voxelize = ASSET_STEPS
     stages = (Stage(normalized, (normalize,)), Stage(assets_place(voxels, dataset), (voxelize,)))
     return branch_of("assets", rows, ASSET_KEY, work_shards, stages)
+
+
+PLAN_STEP = "plan_clips"
+CLIP_ID = re.compile(r"[0-9]{8}")
+
+
+def clip_name(index: int) -> str:
+    """Return the id of a split's clip number `index`, counted from 0."""
+    return f"{index:08d}"
+
+
+def plans_place(stage: Path) -> Place:
+    """Return where plans are kept: {train,eval}/<clip_id>.json.   stage : results/<run>/plans."""
+    return Place(stage, tuple(stage / split for split in SPLITS), _clip_id_of)
+
+
+def _clip_id_of(name: str) -> str | None:
+    stem, _, suffix = name.rpartition(".")
+    return stem if suffix == "json" and CLIP_ID.fullmatch(stem) else None
+
+
+def plan_of(place: Place, clip_id: str, split: str) -> Path:
+    """Return the plan of a clip."""
+    return place.stage / split / f"{clip_id}.json"
+
+
+def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
+    """Return the clip ids of every work shard: `clips_per_shard` in a row to each, the last may have fewer.   clips : how many the split has."""
+    count = -(-clips // clips_per_shard)
+    return {
+        shard_name(number, count): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
+        for number in range(count)
+    }
+
+
+def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:
+    """Return the clip ids of one work shard. Raises DataError (bad_argument) for a name that is no shard's of this cut."""
+    parse_shard(shard)
+    shards = clip_shards(clips, clips_per_shard)
+    if shard not in shards:
+        expected = f"one of {len(shards)}, {next(iter(shards), 'none')} and on"
+        raise DataError("bad_argument", "--shard", repr(shard), expected, "see the line that snakemake -p prints")
+    return shards[shard]

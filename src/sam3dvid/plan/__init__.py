@@ -1,0 +1,1 @@
+"""What a clip shall show, decided before a pixel is rendered: objects, poses, cameras, light, background."""

@@ -1,0 +1,175 @@
+"""The random draws of a clip, each from a stream of its own.
+
+Every number comes from `Generator.random`: 53 bits of PCG64, equal on every machine. From there on there is scalar arithmetic alone, in a fixed
+order, and the functions of `math`. numpy's own sines and sums are not used: their vector code differs between processors in the last bit. So every
+drawn number is equal wherever the C library's sine, cosine and cube root are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sam3dvid.plan import settings as bounds
+from shardwork.streams import stream
+
+Vector = tuple[float, float, float]
+Matrix = tuple[Vector, Vector, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """One sun and an even light from all sides.   sun_direction : unit vector towards the sun, world frame.   strengths : of the renderer's lights."""
+
+    sun_direction: Vector
+    sun_strength: float
+    ambient_strength: float
+    sun_angle_deg: float = bounds.SUN_ANGLE_DEG
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What is drawn once for a seed and never again.   assets : indices into the sorted list of assets, all different.   background : index of a picture."""
+
+    assets: tuple[int, ...]
+    background: int
+    light: Light
+
+    @property
+    def num_objects(self) -> int:
+        """Return N."""
+        return len(self.assets)
+
+
+@dataclass(frozen=True, slots=True)
+class Poses:
+    """Poses of one attempt, in the world.   rotations : R_wo.   positions : t_wo.   tries : how many draws of the positions it took."""
+
+    rotations: tuple[Matrix, ...]
+    scales: tuple[float, ...]
+    positions: tuple[Vector, ...]
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """One drawn camera path, before the scene's size is known.   distance_factor : times radius / tan(25 deg).   arc_direction : +1 or -1."""
+
+    distance_factor: float
+    start_azimuth_deg: float
+    start_elevation_deg: float
+    arc_span_deg: float
+    arc_direction: int
+    elevation_drift_deg: float
+
+
+def between(rng: np.random.Generator, low_high: tuple[float, float]) -> float:
+    """Return a uniform draw from [low, high)."""
+    low, high = low_high
+    return low + (high - low) * float(rng.random())
+
+
+def index(rng: np.random.Generator, count: int) -> int:
+    """Return a uniform draw from 0 to count - 1."""
+    return min(count - 1, int(float(rng.random()) * count))
+
+
+def fixed_draws(seed: int, assets: int, backgrounds: int) -> Fixed:
+    """Return the draws that no attempt changes, so that their distributions are exact.   assets, backgrounds : int, how many there are in the split."""
+    num_objects = draw_num_objects(stream(seed, "num_objects"))
+    return Fixed(
+        draw_distinct(stream(seed, "assets"), num_objects, assets), index(stream(seed, "background"), backgrounds), draw_light(stream(seed, "light"))
+    )
+
+
+def draw_num_objects(rng: np.random.Generator) -> int:
+    """Return N, from 1 to 4."""
+    left = float(rng.random())
+    for num_objects, chance in enumerate(bounds.NUM_OBJECTS_CHANCES[:-1], 1):
+        left -= chance
+        if left < 0:
+            return num_objects
+    return bounds.MOST_OBJECTS
+
+
+def draw_distinct(rng: np.random.Generator, take: int, count: int) -> tuple[int, ...]:
+    """Return `take` different numbers below `count`, every ordered choice as likely as another."""
+    taken: list[int] = []
+    while len(taken) < take:
+        one = index(rng, count)
+        if one not in taken:
+            taken.append(one)
+    return tuple(taken)
+
+
+def draw_light(rng: np.random.Generator) -> Light:
+    """Return a light whose sun is uniform on the upper half of the sphere, where height is uniform."""
+    z = float(rng.random())
+    return Light(_on_circle(rng, z), between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
+
+
+def _on_circle(rng: np.random.Generator, z: float) -> Vector:
+    """Return a unit vector of this height, uniform on its circle."""
+    angle, across = 2 * math.pi * float(rng.random()), math.sqrt(max(0.0, 1 - z * z))
+    return across * math.cos(angle), across * math.sin(angle), z
+
+
+def draw_rotation(rng: np.random.Generator) -> Matrix:
+    """Return a rotation uniform on SO(3): the matrix of a unit quaternion uniform on its sphere, from three uniform draws. Source: Shoemake 1992."""
+    part, first, second = float(rng.random()), 2 * math.pi * float(rng.random()), 2 * math.pi * float(rng.random())
+    low, high = math.sqrt(1 - part), math.sqrt(part)
+    x, y, z, w = low * math.sin(first), low * math.cos(first), high * math.sin(second), high * math.cos(second)
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def draw_in_ball(rng: np.random.Generator, radius: float) -> Vector:
+    """Return a point uniform in a ball: radius * U^(1/3) in a uniform direction."""
+    distance = radius * math.cbrt(float(rng.random()))
+    x, y, z = _on_circle(rng, 2 * float(rng.random()) - 1)
+    return distance * x, distance * y, distance * z
+
+
+def apart(scales: tuple[float, ...], positions: tuple[Vector, ...]) -> bool:
+    """Return whether the spheres around all objects, of radius s * sqrt(3) / 2, are disjoint."""
+    return all(math.dist(positions[i], positions[j]) > math.sqrt(3) / 2 * (scales[i] + scales[j]) for j in range(len(positions)) for i in range(j))
+
+
+def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Poses | None:
+    """Return the poses of an attempt, or None if no draw of the positions was free of overlap. Scales are drawn once: only positions are drawn again."""
+    objects = range(num_objects)
+    rotations = tuple(draw_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
+    scales = tuple(between(stream(seed, attempt, "scale", k), bounds.SCALE) for k in objects)
+    rng, radius = stream(seed, attempt, "positions"), math.cbrt(num_objects)
+    for tries in range(1, max_tries + 1):
+        positions = tuple(draw_in_ball(rng, radius) for _ in objects)
+        if apart(scales, positions):
+            return Poses(rotations, scales, positions, tries)
+    return None
+
+
+def draw_arc(seed: int, attempt: int, retry: int) -> Arc:
+    """Return a camera path.   retry : counts the paths of an attempt from 0."""
+
+    def one(name: str, low_high: tuple[float, float]) -> float:
+        return between(stream(seed, attempt, name, retry), low_high)
+
+    return Arc(
+        distance_factor=one("distance", bounds.DISTANCE_FACTOR),
+        start_azimuth_deg=one("azimuth", bounds.AZIMUTH_DEG),
+        start_elevation_deg=one("elevation", bounds.ELEVATION_DEG),
+        arc_span_deg=one("span", bounds.SPAN_DEG),
+        arc_direction=_sign(stream(seed, attempt, "direction", retry)),
+        elevation_drift_deg=one("drift", bounds.DRIFT_DEG),
+    )
+
+
+def _sign(rng: np.random.Generator) -> int:
+    return 1 if float(rng.random()) < 0.5 else -1
+
+
