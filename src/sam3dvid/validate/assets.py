@@ -112,7 +112,7 @@ def _stated_sides(scene: Json, where: str) -> tuple[list[float], list[float]]:
     nodes = [node for node in scene["nodes"] if "mesh" in node]
     if len(nodes) != 1 or len(scene["meshes"]) != 1:
         raise Unreadable(where, f"{len(nodes)} mesh nodes of {len(scene['meshes'])} meshes", "one mesh object")
-    if moved := [key for key, nothing in MOVES.items() if key in nodes[0] and nodes[0][key] != nothing]:
+    if moved := [key for node in scene["nodes"] for key, nothing in MOVES.items() if key in node and node[key] != nothing]:
         raise Unreadable(where, f"a node with a {moved[0]}", "an identity transform")
     parts = scene["meshes"][nodes[0]["mesh"]]["primitives"]
     if any(part.get("mode", TRIANGLES) != TRIANGLES for part in parts):

@@ -10,8 +10,10 @@ import struct
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,11 @@ from PIL import Image
 from shardwork.errors import DataError, Problem
 from shardwork.jsonio import Json, loads
 
-PNG_START, PNG_END = b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82"
+PNG_START = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {"L": 0, "RGB": 2, "RGBA": 6}
 """Mode of a picture -> colour type in a PNG file's header."""
+UNWANTED = {b"tEXt": "text", b"zTXt": "text", b"iTXt": "text", b"tIME": "a time", b"eXIf": "camera data", b"tRNS": "a transparent colour"}
+"""Parts of a PNG file that no picture here has: renderers write dates, hosts and paths into them, or they change what is seen."""
 NPY_HEADER_BYTES = 4096
 """More than the header of any array here takes."""
 LARGEST_JSON_BYTES = 64 << 20
@@ -109,8 +113,7 @@ def read_png(root: Path, name: str, mode: str, width: int, height: int) -> NDArr
         raise Unreadable(name, f"{bits} bits of {kinds.get(colour, colour)}", f"8 bits of {mode if mode != 'L' else 'gray'}")
     if (found_width, found_height) != (width, height):
         raise Unreadable(name, f"{found_width} x {found_height} pixels", f"{width} x {height}")
-    if (fault := _chunk_fault(data)) is not None:
-        raise Unreadable(name, fault, "a whole PNG file")
+    _check_chunks(data, name)
     try:
         with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             warnings.simplefilter("error")
@@ -124,20 +127,30 @@ def read_png(root: Path, name: str, mode: str, width: int, height: int) -> NDArr
     return pixels
 
 
-def _chunk_fault(data: bytes) -> str | None:
-    """Return what is wrong with the chunks of a PNG file, or None."""
+def _check_chunks(data: bytes, where: str) -> None:
+    """Raise Unreadable unless the chunks of a PNG file are whole, and such as a picture here may have."""
+    if (unwanted := next((UNWANTED[kind] for kind in _chunks(data, where) if kind in UNWANTED), None)) is not None:
+        raise Unreadable(where, f"{unwanted} beside the pixels", "pixels alone, without text, time or transparent colour")
+
+
+def _chunks(data: bytes, where: str) -> Iterator[bytes]:
+    """Yield the kinds of the chunks of a PNG file, each with its checksum compared. Raises Unreadable if one is spoilt, or there is no end or more behind it."""
     at, view = len(PNG_START), memoryview(data)
     while at + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, at)
         end = at + 8 + length
         if end + 4 > len(data):
-            return "cut short"
+            break
+        kind = data[at + 4 : at + 8]
         if zlib.crc32(view[at + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
-            return f"a wrong checksum of its part {data[at + 4 : at + 8]!r}"
-        if data[at + 4 : at + 8] == b"IEND":
-            return None if end + 4 == len(data) else f"{len(data) - end - 4} bytes after its end"
+            raise Unreadable(where, f"a wrong checksum of its part {kind!r}", "a whole PNG file")
+        yield kind
         at = end + 4
-    return "cut short"
+        if kind == b"IEND":
+            if at < len(data):
+                raise Unreadable(where, f"{len(data) - at} bytes after its end", "a whole PNG file")
+            return
+    raise Unreadable(where, "cut short", "a whole PNG file")
 
 
 def read_depth(root: Path, name: str, width: int, height: int) -> NDArray[np.float32]:
@@ -163,7 +176,7 @@ def parse_array(data: bytes, where: str, dtype: np.dtype[Any], shape: tuple[int,
         layout: Any = np.lib.format
         header = {(1, 0): layout.read_array_header_1_0, (2, 0): layout.read_array_header_2_0}[layout.read_magic(file)]
         found_shape, fortran, found_dtype = header(file)
-    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError) as error:
+    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError, TokenError) as error:
         raise Unreadable(where, f"no header of an array ({error})", "an NPY file") from error
     if (found_dtype, found_shape) != (dtype, shape):
         raise Unreadable(where, f"{found_dtype} of shape {found_shape}", f"{dtype} of shape {shape}")

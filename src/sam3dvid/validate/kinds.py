@@ -17,6 +17,8 @@ from shardwork.jsonio import Json, dumps
 
 Float = NDArray[np.float64]
 SHOWN = 60
+LARGEST = 1e15
+"""No number of the format is anywhere near; squares and products of larger ones could overflow."""
 EXACT = 1e-9
 """How far a stored number may lie from what it must be: far above float64's rounding, far below anything that is seen."""
 ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:[/\\]|file:|~/")
@@ -118,7 +120,7 @@ class Values:
         """Return whether a (3, 3) matrix turns and does nothing else."""
         off = float(np.abs(R @ R.T - np.eye(3)).max())
         turned = float(np.linalg.det(R))
-        if off > EXACT or abs(turned - 1) > EXACT:
+        if not (off <= EXACT and abs(turned - 1) <= EXACT):
             self.fault(at, f"a determinant of {turned:.12g}, R R^T off by {off:.3g}", f"a rotation to {EXACT:g}", alike)
             return False
         return True
@@ -143,7 +145,7 @@ def _finite(value: Json) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= LARGEST else None
 
 
 def _flatten(value: Json, shape: tuple[int, ...], flat: list[float]) -> bool:

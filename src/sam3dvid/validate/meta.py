@@ -166,4 +166,8 @@ def _visibility(values: Values, value: Json, num_objects: int | None, size: Size
         "amodal_px": values.wholes("visibility.amodal_px", record["amodal_px"], shape),
         "visible_frac": values.array("visibility.visible_frac", record["visible_frac"], shape),
     }
+    fraction = said["visible_frac"]
+    if fraction is not None and not ((fraction >= 0) & (fraction <= 1)).all():
+        values.fault("visibility.visible_frac", f"numbers from {fraction.min():g} to {fraction.max():g}", "numbers from 0 to 1")
+        return None
     return {key: array for key, array in said.items() if array is not None} if all(array is not None for array in said.values()) else None
