@@ -25,15 +25,19 @@ THREE, ONE, OTHER = "clips/eval/00000000", "clips/eval/00000007", "clips/train/0
 ASSET = "assets/eval/corner_eval-1"
 
 
+Spoil = Callable[[Path], object]
+"""Changes a dataset in place."""
+
+
 @dataclass(frozen=True)
 class Fault:
     name: str
-    spoil: Callable[[Path], None]
+    spoil: Spoil
     suite: str
     text: str
 
 
-def edit(path: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+def edit(path: str, change: Callable[[Any], Any]) -> Spoil:
     """Return what changes the value of a JSON file: in place, or to what `change` returns."""
 
     def spoil(root: Path) -> None:
@@ -44,7 +48,7 @@ def edit(path: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
     return spoil
 
 
-def put(path: str, keys: tuple[Any, ...], value: Any) -> Callable[[Path], None]:
+def put(path: str, keys: tuple[Any, ...], value: Any) -> Spoil:
     """Return what sets one value within a JSON file."""
 
     def change(record: Any) -> None:
@@ -55,7 +59,7 @@ def put(path: str, keys: tuple[Any, ...], value: Any) -> Callable[[Path], None]:
     return edit(path, change)
 
 
-def add(path: str, keys: tuple[Any, ...], value: Any) -> Callable[[Path], None]:
+def add(path: str, keys: tuple[Any, ...], value: Any) -> Spoil:
     """Return what adds to one number within a JSON file."""
 
     def change(record: Any) -> None:
@@ -66,27 +70,27 @@ def add(path: str, keys: tuple[Any, ...], value: Any) -> Callable[[Path], None]:
     return edit(path, change)
 
 
-def drop(path: str, key: str) -> Callable[[Path], None]:
+def drop(path: str, key: str) -> Spoil:
     return edit(path, lambda record: {name: value for name, value in record.items() if name != key})
 
 
-def extra(path: str) -> Callable[[Path], None]:
+def extra(path: str) -> Spoil:
     return edit(path, lambda record: {**record, "colour": 1})
 
 
-def text(path: str, change: Callable[[str], str]) -> Callable[[Path], None]:
-    return lambda root: (root / path).write_bytes(change((root / path).read_text()).encode()) and None
+def text(path: str, change: Callable[[str], str]) -> Spoil:
+    return lambda root: (root / path).write_bytes(change((root / path).read_text()).encode())
 
 
-def data(path: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    return lambda root: (root / path).write_bytes(change((root / path).read_bytes())) and None
+def data(path: str, change: Callable[[bytes], bytes]) -> Spoil:
+    return lambda root: (root / path).write_bytes(change((root / path).read_bytes()))
 
 
-def remove(path: str) -> Callable[[Path], None]:
+def remove(path: str) -> Spoil:
     return lambda root: (root / path).unlink()
 
 
-def new(path: str) -> Callable[[Path], None]:
+def new(path: str) -> Spoil:
     def spoil(root: Path) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("x")
@@ -94,7 +98,7 @@ def new(path: str) -> Callable[[Path], None]:
     return spoil
 
 
-def picture(path: str, change: Callable[[np.ndarray], np.ndarray | None]) -> Callable[[Path], None]:
+def picture(path: str, change: Callable[[np.ndarray], np.ndarray | None]) -> Spoil:
     """Return what changes the pixels of a picture."""
 
     def spoil(root: Path) -> None:
@@ -106,7 +110,7 @@ def picture(path: str, change: Callable[[np.ndarray], np.ndarray | None]) -> Cal
     return spoil
 
 
-def depth(path: str, change: Callable[[np.ndarray], np.ndarray | None], key: str = "depth") -> Callable[[Path], None]:
+def depth(path: str, change: Callable[[np.ndarray], np.ndarray | None], key: str = "depth") -> Spoil:
     def spoil(root: Path) -> None:
         values = np.load(root / path)["depth"]
         changed = change(values)
@@ -131,7 +135,7 @@ def inside(value: float) -> Callable[[np.ndarray], None]:
     return change
 
 
-def each(*spoils: Callable[[Path], None]) -> Callable[[Path], None]:
+def each(*spoils: Spoil) -> Spoil:
     def spoil(root: Path) -> None:
         for one in spoils:
             one(root)
@@ -139,7 +143,7 @@ def each(*spoils: Callable[[Path], None]) -> Callable[[Path], None]:
     return spoil
 
 
-def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None = None, tell: bool = True) -> Callable[[Path], None]:
+def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None = None, tell: bool = True) -> Spoil:
     """Return what leaves an object only `keep` visible pixels, and gives it a silhouette of its visible pixels and others up to `amodal`.
 
     tell : whether meta.json says so too. Depth goes with the mask.
@@ -221,7 +225,7 @@ def same_mesh(root: Path) -> None:
     edit("assets/train/corner_train-0/meta.json", lambda record: record["mesh"].update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest()))(root)
 
 
-def mesh_bytes(content: bytes) -> Callable[[Path], None]:
+def mesh_bytes(content: bytes) -> Spoil:
     def spoil(root: Path) -> None:
         (root / ASSET / "mesh.glb").write_bytes(content)
         edit(f"{ASSET}/meta.json", lambda record: record["mesh"].update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest()))(root)
@@ -257,7 +261,7 @@ def clear_colour(root: Path) -> None:
         image.copy().save(path, transparency=(1, 2, 3))
 
 
-def second_clip(split: str, photo: str, **changes: object) -> Callable[[Path], None]:
+def second_clip(split: str, photo: str, **changes: object) -> Spoil:
     """Return what writes one more whole clip, with its line in the manifest."""
     clip = Clip(split, "00000009", (0,), photo)
 
@@ -265,7 +269,7 @@ def second_clip(split: str, photo: str, **changes: object) -> Callable[[Path], N
         write_clip(root, clip, 4, 64)
         edit(f"{clip.path}/meta.json", lambda record: record.update(changes))(root)
         lines = [*map(manifest_line, CLIPS), {**manifest_line(clip), **{key: value for key, value in changes.items() if key == "seed"}}]
-        (root / "manifest.jsonl").write_text("".join(dumps(line) + "\n" for line in sorted(lines, key=lambda line: line["path"])))
+        (root / "manifest.jsonl").write_text("".join(dumps(line) + "\n" for line in sorted(lines, key=lambda line: str(line["path"]))))
 
     return spoil
 

@@ -134,7 +134,7 @@ def _check_chunks(data: bytes, where: str) -> None:
 
 
 def _chunks(data: bytes, where: str) -> Iterator[bytes]:
-    """Yield the kinds of the chunks of a PNG file, each with its checksum compared. Raises Unreadable if one is spoilt, or there is no end or more behind it."""
+    """Yield the kinds of the chunks of a PNG file, each with its checksum compared. Raises Unreadable unless the file ends with the last one."""
     at, view = len(PNG_START), memoryview(data)
     while at + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, at)
