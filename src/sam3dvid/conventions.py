@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,14 +83,16 @@ def project(K: Float, x_c: ArrayLike) -> Float:
 
 def rotate(R: ArrayLike, x: ArrayLike) -> Float:
     """Return R x: R (..., 3, 3) and x (..., 3) give (..., 3) float64, the leading axes broadcast. Rounded alike on any processor."""
-    matrix, vector = np.asarray(R, np.float64), np.asarray(x, np.float64)
-    return matrix[..., 0] * vector[..., None, 0] + matrix[..., 1] * vector[..., None, 1] + matrix[..., 2] * vector[..., None, 2]
+    matrix, vector = np.asarray(R, np.float64), np.asarray(x, np.float64)[..., None, :]
+    rotated: Any = matrix[..., 0] * vector[..., 0] + matrix[..., 1] * vector[..., 1] + matrix[..., 2] * vector[..., 2]
+    return np.asarray(rotated)
 
 
 def compose(A: ArrayLike, B: ArrayLike) -> Float:
     """Return the matrix product A B: (..., 3, 3) float64, the leading axes broadcast. Rounded alike on any processor."""
     left, right = np.asarray(A, np.float64), np.asarray(B, np.float64)
-    return left[..., :, 0:1] * right[..., 0:1, :] + left[..., :, 1:2] * right[..., 1:2, :] + left[..., :, 2:3] * right[..., 2:3, :]
+    product: Any = left[..., :, 0:1] * right[..., 0:1, :] + left[..., :, 1:2] * right[..., 1:2, :] + left[..., :, 2:3] * right[..., 2:3, :]
+    return np.asarray(product)
 
 
 def pose_in_camera(T_cw: ArrayLike, R_wo: ArrayLike, t_wo: ArrayLike, s_wo: ArrayLike) -> tuple[Float, Float, Float]:
@@ -159,7 +162,8 @@ def T_cw_from_blender(matrix_world: ArrayLike) -> Float:
     R = world[..., :3, :3]
     if np.abs(compose(np.swapaxes(R, -1, -2), R) - np.eye(3)).max() > 1e-5 or np.any(np.linalg.det(R) < 0):
         raise ValueError("matrix_world of a camera scales, shears or mirrors")
-    return OPENCV_FROM_BLENDER @ np.linalg.inv(world)
+    T_cw: Float = OPENCV_FROM_BLENDER @ np.linalg.inv(world)
+    return T_cw
 
 
 def random_rotation(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Float:
@@ -223,7 +227,8 @@ class Orbit:
         longitude, latitude = _each(math.radians, azimuth), _each(math.radians, elevation)
         level = self.radius * _each(math.cos, latitude)
         offset = np.stack([level * _each(math.cos, longitude), level * _each(math.sin, longitude), self.radius * _each(math.sin, latitude)], axis=-1)
-        return np.asarray(self.center, np.float64) + offset
+        place: Float = np.asarray(self.center, np.float64) + offset
+        return place
 
     def T_cw(self, u: ArrayLike) -> Float:
         """Return the extrinsics there, looking at the centre: u (...) to (..., 4, 4) float64."""

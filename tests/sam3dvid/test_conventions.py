@@ -13,8 +13,8 @@ import pytest
 
 from sam3dvid.conventions import (
     CANONICAL_FROM_GLTF,
-    K_bg,
     K,
+    K_bg,
     Orbit,
     T_cw_from_blender,
     blender_from_T_cw,
