@@ -165,7 +165,10 @@ def test_a_dataset_without_clips_is_not_valid(dataset):
     shutil.rmtree(dataset / "clips")
     (dataset / "clips").mkdir()
     (dataset / "manifest.jsonl").write_text("")
-    assert "T1: clips: no clips in eval or train, expected at least one clip" in validate_dataset(dataset, SMALL).lines()
+    for suites in (("T1", "T2"), ("T2",)):
+        report = validate_dataset(dataset, Choice(suites, any_size=True))
+        assert "T1: clips: no clips in eval or train, expected at least one clip" in report.lines()
+        assert verdicts(report) == [("T1", "failed"), ("T2", "blocked")]
 
 
 def test_linked_assets_are_as_good_as_copies(dataset, tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 from sam3dvid.validate.assets import AssetFacts, look_at_asset
 from sam3dvid.validate.clips import ClipFacts, look_at_clip
 from sam3dvid.validate.layout import ROOT_FILES, ROOT_FOLDERS, look_at_names, names_in, note_extra
-from sam3dvid.validate.report import LAYOUT, SUITES, Found, Report, report_of
+from sam3dvid.validate.report import LAYOUT, SUITES, VISIBILITY, Found, Report, report_of
 from sam3dvid.validate.schema import CLIP_ID, ID, SPLITS
 from sam3dvid.validate.splits import look_at_config, look_at_manifest, look_at_objects_assets, look_for_leaks
 from shardwork.errors import DataError, Fault, fault_from
@@ -56,6 +56,7 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     if unknown := set(choice.clips) - {clip_id for _, clip_id in chosen}:
         raise DataError("bad_argument", root, f"no clip {min(unknown)}", "ids of clips in the chosen splits", "see the folders under clips/")
     if not choice.clips and not chosen:
+        whole.block(VISIBILITY, "clips")
         whole.add(LAYOUT, "clips", f"no clips in {' or '.join(choice.splits)}", "at least one clip")
     tasks: list[Task] = [("clip", *name) for name in chosen]
     looked: dict[Task, Any] = _look(root, choice, tasks, workers, progress)
