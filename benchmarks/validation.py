@@ -1,0 +1,94 @@
+"""Validate clips of the released size and print CPU seconds a clip for each suite, and how memory grows over many clips.
+
+The clips are made here: four objects each, 32 frames of 512 x 512, a background with the noise of a photo. Each measurement is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+from sam3dvid.validate import Choice, validate_dataset
+
+SUITES = {"T1": ("T1",), "T2": ("T2",), "T1 and T2": ("T1", "T2")}
+
+
+def make_clips(root: Path, count: int) -> None:
+    """Write a dataset of one clip, and its copies: hard links but for what names the clip."""
+    from shardwork.jsonio import dumps, write_json
+    from tests.sam3dvid.datasets import Clip, manifest_line, write_dataset
+
+    first = Clip("eval", "00000000", (0, 1, 2, 3), "ph_meadow_v0")
+    write_dataset(root, (first,), 32, 512)
+    clips = [Clip("eval", f"{number:08d}", first.assets, first.photo) for number in range(count)]
+    for clip in clips[1:]:
+        for path in sorted((root / first.path).rglob("*")):
+            copy = root / clip.path / path.relative_to(root / first.path)
+            if path.is_file():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                os.link(path, copy)
+        meta = json.loads((root / first.path / "meta.json").read_text())
+        (root / clip.path / "meta.json").unlink()
+        write_json(root / clip.path / "meta.json", {**meta, "clip_id": clip.clip_id, "seed": clip.seed})
+    (root / "manifest.jsonl").write_text("".join(dumps(manifest_line(clip)) + "\n" for clip in clips))
+
+
+def peak_mib() -> float:
+    """Return the peak memory of this process; getrusage would count that of the process that started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def measure(root: Path, suites: tuple[str, ...], clips: list[str]) -> None:
+    """Validate and print what it took, for the process that asked."""
+    start = time.process_time()
+    report = validate_dataset(root, Choice(suites, clips=tuple(clips)))
+    seconds = time.process_time() - start
+    if not report.valid:
+        raise SystemExit("\n".join(report.lines()))
+    print(json.dumps({"cpu_seconds": seconds, "clips": len(report.clips), "peak_mib": peak_mib()}))
+
+
+def in_process(root: Path, suites: tuple[str, ...], clips: int) -> dict[str, float]:
+    """Return what a measurement in a process of its own printed."""
+    names = [f"{number:08d}" for number in range(clips)]
+    line = [sys.executable, __file__, "--measure", str(root), "--suites", *suites, "--names", *names]
+    done = subprocess.run(line, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    arguments.add_argument("--clips", type=int, default=20)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--suites", nargs="+", help=argparse.SUPPRESS)
+    arguments.add_argument("--names", nargs="+", help=argparse.SUPPRESS)
+    args = arguments.parse_args()
+    if args.measure:
+        return measure(args.measure, tuple(args.suites), args.names)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "dataset"
+        make_clips(root, args.clips)
+        for name, suites in SUITES.items():
+            few = [in_process(root, suites, 2) for _ in range(args.rounds)]
+            many = [in_process(root, suites, args.clips) for _ in range(args.rounds)]
+            seconds = statistics.median(one["cpu_seconds"] / one["clips"] for one in many)
+            growth = statistics.median(late["peak_mib"] - early["peak_mib"] for early, late in zip(few, many, strict=True))
+            peak = max(one["peak_mib"] for one in many)
+            print(f"{name}: {seconds:.2f} CPU s a clip of 4 objects, peak {peak:.0f} MiB, {growth:.1f} MiB more after {args.clips} clips than after 2")
+    return None
+
+
+if __name__ == "__main__":
+    main()

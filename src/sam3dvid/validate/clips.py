@@ -1,0 +1,82 @@
+"""One clip: its records, then its frames, each file read once for all suites that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sam3dvid.validate.dataset import Unreadable, read_json
+from sam3dvid.validate.frames import FrameFiles, look_at_frames
+from sam3dvid.validate.kinds import Values
+from sam3dvid.validate.layout import look_at_clip_names
+from sam3dvid.validate.meta import Meta, look_at_meta
+from sam3dvid.validate.report import LAYOUT, VISIBILITY, Found
+from sam3dvid.validate.schema import Cameras, Placed, look_at_cameras, look_at_objects
+from sam3dvid.validate.trajectory import look_at_trajectory
+from sam3dvid.validate.visibility import look_at_cover, look_at_spheres, look_at_visibility
+from shardwork.jsonio import Json
+
+
+@dataclass(frozen=True, slots=True)
+class ClipFacts:
+    """What other files and other clips are compared with; None or left out where the clip's own files are not in order.
+
+    clip : path of its folder.   objects : (asset_id, source) of each, in order.   keys : kind of name -> value, by which its background is told apart.
+    """
+
+    clip: str
+    split: str
+    clip_id: str
+    seed: int | None = None
+    arc_span_deg: float | None = None
+    objects: tuple[tuple[str | None, str | None], ...] = ()
+    keys: dict[str, str] = field(default_factory=dict)
+
+
+def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], any_size: bool) -> tuple[Found, ClipFacts]:
+    """Return what is found in a clip's folder. Raises OSError where the machine does not let us look."""
+    found, clip = Found(), f"clips/{split}/{clip_id}"
+    found.counts["clips"] += 1
+    cameras_json, objects_json, meta_json = (_read(found, root, f"{clip}/{name}.json") for name in ("cameras", "objects", "meta"))
+    cameras, placed, meta = Cameras(None, None), list[Placed](), Meta()
+    if cameras_json is not None:
+        cameras = look_at_cameras(cameras_json[0], cameras_json[1], any_size)
+    if objects_json is not None:
+        placed = look_at_objects(objects_json[0], objects_json[1], split)
+    if meta_json is not None:
+        meta = look_at_meta(meta_json[0], meta_json[1], split, clip_id, len(placed) or None, cameras.size)
+        positions = [one.t_wo for one in placed if one.t_wo is not None]
+        if cameras.T_cw is not None and placed and len(positions) == len(placed):
+            look_at_trajectory(meta_json[0], cameras.T_cw, positions, meta)
+    _look_at_files(found, root, clip, cameras, placed, meta, suites)
+    objects = tuple((one.asset_id, one.source) for one in placed)
+    keys = {} if meta.background is None else meta.background.keys
+    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, keys)
+
+
+def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
+    """Return a JSON file's judge and its value, or None if it is missing (which the look at names says) or not in order."""
+    if not (root / name).is_file():
+        return None
+    found.counts["files"] += 1
+    try:
+        return Values(name, found), read_json(root, name)
+    except Unreadable as error:
+        found.add(LAYOUT, error.problem.where, error.problem.found, error.problem.expected)
+        return None
+
+
+def _look_at_files(found: Found, root: Path, clip: str, cameras: Cameras, placed: list[Placed], meta: Meta, suites: Collection[str]) -> None:
+    size = cameras.size
+    present = look_at_clip_names(found, root, clip, size.frames if size else None, len(placed) or None)
+    if size is None or not placed:
+        return found.block(VISIBILITY, clip)
+    found.counts["frames"] += size.frames
+    found.counts["objects"] += len(placed)
+    seen = look_at_frames(FrameFiles(root, clip, size, present, found), len(placed), LAYOUT in suites)
+    if VISIBILITY in suites:
+        look_at_visibility(found, clip, seen, size, meta)
+        look_at_cover(found, clip, cameras.T_cw, size, meta)
+        look_at_spheres(found, clip, placed)
+    return None

@@ -1,0 +1,142 @@
+"""T1, the pictures of a clip: formats, values, and what holds between the files of one frame. Every file is read once, for T2's counts too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sam3dvid.validate.dataset import Unreadable, read_depth, read_png
+from sam3dvid.validate.report import LAYOUT, Found
+from sam3dvid.validate.schema import Size
+
+Picture = NDArray[np.uint8]
+LOOSE_LSB = 1
+"""By how much rgb may differ from rgba_fg where nothing shines through: one step of rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the masks show.   visible_px, amodal_px : (F, N) int64, -1 where a mask is missing or not in order."""
+
+    visible_px: NDArray[np.int64]
+    amodal_px: NDArray[np.int64]
+
+
+class FrameFiles:
+    """The files of one frame.   clip : path of its folder in the dataset.   present : files that are there; a missing one is T1's fault already."""
+
+    def __init__(self, root: Path, clip: str, size: Size, present: Collection[str], found: Found) -> None:
+        self.root, self.clip, self.size, self.present, self.found = root, clip, size, present, found
+
+    def fault(self, name: str, found: object, expected: object, alike: str = "") -> None:
+        """Note a fault of T1; the same in other frames of the folder is only counted."""
+        folder = name.rpartition("/")[0]
+        self.found.add(LAYOUT, f"{self.clip}/{name}", found, expected, f"{self.clip}/{folder}: {alike or expected}")
+
+    def png(self, name: str, mode: str) -> Picture | None:
+        """Return a picture, or None if it is not there or not in order."""
+        if name not in self.present:
+            return None
+        self.found.counts["files"] += 1
+        try:
+            return read_png(self.root, f"{self.clip}/{name}", mode, self.size.width, self.size.height)
+        except Unreadable as error:
+            self.fault(name, error.problem.found, error.problem.expected)
+            return None
+
+    def depth(self, name: str) -> NDArray[np.float32] | None:
+        """Return a depth array, or None if it is not there or not in order."""
+        if name not in self.present:
+            return None
+        self.found.counts["files"] += 1
+        try:
+            return read_depth(self.root, f"{self.clip}/{name}", self.size.width, self.size.height)
+        except Unreadable as error:
+            self.fault(name, error.problem.found, error.problem.expected)
+            return None
+
+
+def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool) -> Seen:
+    """Return what the masks show; faults are noted.   pixels : whether colours and depth are looked at too."""
+    shape = (files.size.frames, num_objects)
+    seen = Seen(np.full(shape, -1, np.int64), np.full(shape, -1, np.int64))
+    for t in range(files.size.frames):
+        mask = _mask(files, f"mask_visible/{t:03d}.png", num_objects)
+        for k in range(1, num_objects + 1):
+            name = f"mask_amodal/obj{k}/{t:03d}.png"
+            whole = _amodal(files, name)
+            if whole is not None:
+                seen.amodal_px[t, k - 1] = np.count_nonzero(whole)
+            if mask is not None:
+                own = mask == k
+                seen.visible_px[t, k - 1] = np.count_nonzero(own)
+                if whole is not None and (outside := int(np.count_nonzero(own & ~whole))):
+                    files.fault(name, f"{outside} visible pixels of object {k} outside its silhouette", "visible pixels within the silhouette")
+                    seen.visible_px[t, k - 1] = seen.amodal_px[t, k - 1] = -1
+        if pixels:
+            _look_at_colours(files, t)
+            if mask is not None:
+                _look_at_depth(files, f"depth/{t:03d}.npz", mask)
+            else:
+                files.depth(f"depth/{t:03d}.npz")
+    return seen
+
+
+def _mask(files: FrameFiles, name: str, num_objects: int) -> Picture | None:
+    mask = files.png(name, "L")
+    if mask is not None and (most := int(mask.max())) > num_objects:
+        files.fault(name, f"the value {most}", f"0 to {num_objects}")
+        return None
+    return mask
+
+
+def _amodal(files: FrameFiles, name: str) -> NDArray[np.bool_] | None:
+    """Return a silhouette as truth values."""
+    pixels = files.png(name, "L")
+    if pixels is None:
+        return None
+    whole: NDArray[np.bool_] = pixels == 255
+    if np.count_nonzero(whole) + np.count_nonzero(pixels == 0) != pixels.size:
+        other = pixels[(pixels != 0) & ~whole]
+        files.fault(name, f"the value {int(other[0])}", "0 and 255 alone")
+        return None
+    return whole
+
+
+def _look_at_depth(files: FrameFiles, name: str, mask: Picture) -> None:
+    depth = files.depth(name)
+    if depth is None:
+        return
+    empty, background = np.isnan(depth), mask == 0
+    if (odd := int(np.count_nonzero(empty & ~background))) != 0:
+        files.fault(name, f"{odd} pixels of objects without depth", "finite depth wherever mask_visible is above 0", "hole")
+    if (odd := int(np.count_nonzero(~empty & background))) != 0:
+        files.fault(name, f"{odd} pixels of the background with a depth", "NaN wherever mask_visible is 0", "background")
+    wrong = ~empty & ~((depth > 0) & (depth < np.inf))
+    if (odd := int(np.count_nonzero(wrong))) != 0:
+        files.fault(name, f"{odd} depths such as {depth[wrong][0]}", "finite depths above 0", "value")
+
+
+def _look_at_colours(files: FrameFiles, t: int) -> None:
+    """Look at rgb and rgba_fg: no colour where nothing is, and in rgb the object's own where nothing shines through."""
+    name = f"rgba_fg/{t:03d}.png"
+    rgb, rgba = files.png(f"rgb/{t:03d}.png", "RGB"), files.png(name, "RGBA")
+    if rgba is None:
+        return
+    alpha = rgba[..., 3]
+    # a pixel as one number: 0 only if colour and alpha are all 0
+    whole = np.ascontiguousarray(rgba).view(np.uint32)[..., 0]
+    if (odd := int(np.count_nonzero((alpha == 0) & (whole != 0)))) != 0:
+        files.fault(name, f"{odd} pixels with a colour but without alpha", "0 wherever alpha is 0", "colour")
+    if rgb is None:
+        return
+    solid = np.flatnonzero(alpha == 255)
+    off = np.abs(rgb.reshape(-1, 3)[solid].astype(np.int16) - rgba.reshape(-1, 4)[solid, :3])
+    if (odd := int(np.count_nonzero((off > LOOSE_LSB).any(axis=1)))) != 0:
+        files.fault(
+            f"rgb/{t:03d}.png", f"{odd} pixels of solid objects in another colour, by up to {int(off.max())}", "rgba_fg's colour where alpha is 255", "solid"
+        )

@@ -1,0 +1,84 @@
+"""T1, names: every folder and file of the format is there, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from sam3dvid.validate.report import LAYOUT, Found
+from shardwork.files import temp_owner
+
+LISTED = 5
+PICTURES = {"rgb": ".png", "rgba_fg": ".png", "mask_visible": ".png", "depth": ".npz"}
+"""Folders of a clip that hold one file a frame, and its ending."""
+AMODAL = "mask_amodal"
+RECORDS = ("cameras.json", "objects.json", "meta.json")
+ASSET_FILES = ("mesh.glb", "voxels.npy", "meta.json")
+ROOT_FILES, ROOT_FOLDERS = ("manifest.jsonl", "config.yaml"), ("assets", "clips")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in order, the first few of many."""
+    ordered = sorted(names)
+    return ", ".join(ordered[:LISTED]) + (f" and {len(ordered) - LISTED} more" if len(ordered) > LISTED else "")
+
+
+def names_in(root: Path, folder: str) -> dict[str, bool] | None:
+    """Return the names in a folder of the dataset, and whether each is a folder itself; None if there is no such folder. Raises OSError."""
+    try:
+        with os.scandir(root / folder) as entries:
+            return {entry.name: entry.is_dir() for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def look_at_names(found: Found, root: Path, folder: str, files: Collection[str] = (), folders: Collection[str] = ()) -> set[str]:
+    """Return which of the wanted files and folders a folder holds; what is missing, too many or of the other kind is noted."""
+    names = names_in(root, folder)
+    where = folder or "the dataset"
+    if names is None:
+        found.add(LAYOUT, where, "missing" if not os.path.lexists(root / folder) else "not a folder", "a folder")
+        return set()
+    wanted = {**dict.fromkeys(files, False), **dict.fromkeys(folders, True)}
+    if missing := wanted.keys() - names.keys():
+        found.add(LAYOUT, where, f"no {listed(missing)}", _wanted(files, folders))
+    note_extra(found, where, names.keys() - wanted.keys(), _wanted(files, folders))
+    right = {name for name, kind in wanted.items() if names.get(name) is kind}
+    for name in sorted(wanted.keys() & names.keys() - right):
+        found.add(LAYOUT, f"{folder}/{name}" if folder else name, "a folder" if names[name] else "a file", "a folder" if wanted[name] else "a file")
+    return right
+
+
+def note_extra(found: Found, where: str, extra: Iterable[str], expected: str) -> None:
+    """Note names that the format does not have; those that a stopped run left behind are called so."""
+    left = {name for name in extra if temp_owner(name) is not None}
+    if left:
+        found.add(LAYOUT, where, f"temporary names of a run that was stopped: {listed(left)}", expected)
+    if foreign := set(extra) - left:
+        found.add(LAYOUT, where, f"extra names: {listed(foreign)}", expected)
+
+
+def _wanted(files: Collection[str], folders: Collection[str]) -> str:
+    names = [*(f"{name}/" for name in folders), *files]
+    return listed(names) if len(names) <= LISTED + 3 else f"{names[0]} to {names[-1]} without a gap"
+
+
+def frame_names(frames: int, suffix: str) -> list[str]:
+    """Return the names of a clip's files of one kind: 000.png, 001.png and so on."""
+    return [f"{t:03d}{suffix}" for t in range(frames)]
+
+
+def look_at_clip_names(found: Found, root: Path, clip: str, frames: int | None, num_objects: int | None) -> set[str]:
+    """Return the paths of the files of frames that are there, relative to the clip's folder; faults are noted.
+
+    frames, num_objects : what the clip's JSON files say; None where they cannot be used: then no folder of frames is looked into.
+    """
+    here = look_at_names(found, root, clip, RECORDS, (*PICTURES, AMODAL))
+    if frames is None or num_objects is None:
+        return set()
+    folders = {name: suffix for name, suffix in PICTURES.items() if name in here}
+    if AMODAL in here:
+        objects = [f"obj{k}" for k in range(1, num_objects + 1)]
+        folders |= {f"{AMODAL}/{name}": ".png" for name in sorted(look_at_names(found, root, f"{clip}/{AMODAL}", folders=objects))}
+    return {f"{folder}/{name}" for folder, suffix in folders.items() for name in look_at_names(found, root, f"{clip}/{folder}", frame_names(frames, suffix))}
