@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sam3dvid.backgrounds.images import Rgb
-from sam3dvid.conventions import BACKGROUND_HFOV_DEG, focal_px
+from sam3dvid.backgrounds.panorama import Pixels, reduced
+from sam3dvid.conventions import BACKGROUND_HFOV_DEG, focal_px, pinhole
 
-Panorama = NDArray[np.uint8] | NDArray[np.float32]
 Float = NDArray[np.float64]
 
 BLOCK_ROWS = 128
 
 
-def view(panorama: Panorama, yaw_deg: float, width: int = 2048, height: int = 1024, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Rgb:
+def view(panorama: Pixels, yaw_deg: float, width: int = 2048, height: int = 1024, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Rgb:
     """Return the view of a level pinhole camera that stands in a panorama's centre and is turned right by `yaw_deg`.
 
     panorama : (EH, 2 EH, 3), uint8 or float32 in [0, 1], equirectangular, row 0 is straight up, its middle is yaw 0.   width, height : px of the view.
@@ -27,7 +25,8 @@ def view(panorama: Panorama, yaw_deg: float, width: int = 2048, height: int = 10
     """
     small = prefilter(panorama, width, hfov_deg)
     unit = np.float32(255 if panorama.dtype.kind == "f" else 1)
-    x, y = directions_px(small.shape[1], small.shape[0], yaw_deg, width, height, hfov_deg)
+    K = pinhole(width, height, focal_px(width, hfov_deg))
+    x, y = panorama_px(np.arange(width), np.arange(height), K, yaw_deg, small.shape[1])
     rings = _ringed(small)
     out = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, BLOCK_ROWS):
@@ -36,33 +35,38 @@ def view(panorama: Panorama, yaw_deg: float, width: int = 2048, height: int = 10
     return out
 
 
-def prefilter(panorama: Panorama, width: int = 2048, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Panorama:
-    """Return a panorama averaged down to the resolution of a view's middle (3,000 px wide for 2048 px and 130 degrees), or as it is if it has no more.
+def prefilter(panorama: Pixels, width: int = 2048, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Pixels:
+    """Return a panorama averaged down to `prefilter_width`, or as it is if it is no wider.
 
     Without it, a view of an 8K panorama would take one pixel of seven and shimmer from frame to frame. Done once for several views, it is not done again.
     """
-    target = 4 * round(2 * math.pi * focal_px(width, hfov_deg) / 4)  # in four parts, so that views a quarter turn apart see the same cells
-    if panorama.shape[1] <= target:
-        return panorama
-    return cast(Panorama, cv2.resize(panorama, (target, target // 2), interpolation=cv2.INTER_AREA))
+    return reduced(panorama, prefilter_width(width, hfov_deg))
 
 
-def directions_px(pano_width: int, pano_height: int, yaw_deg: float, width: int, height: int, hfov_deg: float) -> tuple[Float, Float]:
-    """Return where in a panorama the pixels of a view look.
+def prefilter_width(width: int = 2048, hfov_deg: float = BACKGROUND_HFOV_DEG) -> int:
+    """Return the width of a panorama that has the resolution of a view's middle: 3,000 px for 2048 px and 130 degrees.
 
-    Returns x (1, width) and y (height, width) float64, panorama px with pixel centres at integers; x may lie beyond either edge and wraps.
+    It is a multiple of four, so that views a quarter turn apart see the same cells.
     """
-    g = focal_px(width, hfov_deg)
-    across = (np.arange(width) - (width - 1) / 2)[None, :] / g
-    down = (np.arange(height) - (height - 1) / 2)[:, None] / g
+    return 4 * round(2 * math.pi * focal_px(width, hfov_deg) / 4)
+
+
+def panorama_px(u: ArrayLike, v: ArrayLike, K: Float, yaw_deg: float, pano_width: int) -> tuple[Float, Float]:
+    """Return where in a panorama of 2 EH x EH pixels a view looks at its columns u and its rows v.
+
+    u : (w,), v : (h,), px of the view.   K : (3, 3) intrinsics of the view.   pano_width : 2 EH.
+    Returns x (1, w) and y (h, w) float64, panorama px with pixel centres at integers; x may lie beyond either edge and wraps.
+    """
+    across = (np.asarray(u, np.float64)[None, :] - K[0, 2]) / K[0, 0]
+    down = (np.asarray(v, np.float64)[:, None] - K[1, 2]) / K[1, 1]
     lon = np.arctan(across) + math.radians(yaw_deg)  # z is 1, so this is atan2(x, z)
     lat = -np.arctan(down / np.sqrt(across**2 + 1))  # and this -asin(y) of the unit vector
     x = (lon + math.pi) / (2 * math.pi) * pano_width - 0.5
-    y = (math.pi / 2 - lat) / math.pi * pano_height - 0.5
+    y = (math.pi / 2 - lat) / math.pi * (pano_width / 2) - 0.5
     return x, y
 
 
-def _ringed(panorama: Panorama) -> NDArray[np.float32]:
+def _ringed(panorama: Pixels) -> NDArray[np.float32]:
     """Return a panorama with its first column once more at the right: x + 1 then needs no wrap."""
     rings: NDArray[np.float32] = np.concatenate([panorama, panorama[:, :1]], axis=1).astype(np.float32)
     return rings
