@@ -12,26 +12,27 @@ from sam3dvid.backgrounds.panorama import Pixels, reduced
 from sam3dvid.conventions import BACKGROUND_HFOV_DEG, focal_px, pinhole
 
 Float = NDArray[np.float64]
+Index = NDArray[np.int64]
 
-BLOCK_ROWS = 128
+BLOCK_ROWS = 64
 
 
-def view(panorama: Pixels, yaw_deg: float, width: int = 2048, height: int = 1024, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Rgb:
+def view(panorama: Rgb, yaw_deg: float, width: int = 2048, height: int = 1024, hfov_deg: float = BACKGROUND_HFOV_DEG) -> Rgb:
     """Return the view of a level pinhole camera that stands in a panorama's centre and is turned right by `yaw_deg`.
 
-    panorama : (EH, 2 EH, 3), uint8 or float32 in [0, 1], equirectangular, row 0 is straight up, its middle is yaw 0.   width, height : px of the view.
+    panorama : (EH, 2 EH, 3) uint8, equirectangular, row 0 is straight up, its middle is yaw 0.   width, height : px of the view.
     Returns (height, width, 3) uint8, pixel centres at integers, principal point in the middle, K = conventions.K_bg(width, height) for 130 degrees.
     Sampled bilinearly, seamless across the panorama's left and right edge, from what `prefilter` makes of it.
     """
     small = prefilter(panorama, width, hfov_deg)
-    unit = np.float32(255 if panorama.dtype.kind == "f" else 1)
     K = pinhole(width, height, focal_px(width, hfov_deg))
     x, y = panorama_px(np.arange(width), np.arange(height), K, yaw_deg, small.shape[1])
-    rings = _ringed(small)
+    packed = np.zeros((*small.shape[:2], 4), np.uint8)  # four bytes a pixel are gathered as one number, three times as fast
+    packed[..., :3] = small
     out = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, BLOCK_ROWS):
-        rows = slice(top, min(top + BLOCK_ROWS, height))
-        out[rows] = np.rint(np.clip(_bilinear(rings, np.broadcast_to(x, (height, width))[rows], y[rows]) * unit, 0, 255))
+        rows = slice(top, top + BLOCK_ROWS)
+        out[rows] = np.rint(_bilinear(packed.view(np.uint32)[..., 0], x, y[rows]))[..., :3]
     return out
 
 
@@ -66,26 +67,31 @@ def panorama_px(u: ArrayLike, v: ArrayLike, K: Float, yaw_deg: float, pano_width
     return x, y
 
 
-def _ringed(panorama: Pixels) -> NDArray[np.float32]:
-    """Return a panorama with its first column once more at the right: x + 1 then needs no wrap."""
-    rings: NDArray[np.float32] = np.concatenate([panorama, panorama[:, :1]], axis=1).astype(np.float32)
-    return rings
+def _bilinear(packed: NDArray[np.uint32], x: Float, y: Float) -> NDArray[np.float32]:
+    """Return values at (x, y), x round the sphere, y kept between the poles.
 
-
-def _bilinear(rings: NDArray[np.float32], x: Float, y: Float) -> NDArray[np.float32]:
-    """Return values at (x, y), x round the sphere, y kept between the poles. cv2.remap would round positions to 1/32 pixel, which shows at the edges of a
-    view, where a panorama's pixel covers many.
+    packed : (EH, EW), the four bytes of each pixel.   x : (1, w), y : (h, w), px.   Returns (h, w, 4) float32.
+    cv2.remap would round positions to 1/32 pixel, which shows at the edges of a view, where a panorama's pixel covers many.
     """
-    height, wide = rings.shape[:2]
-    x = np.mod(x, wide - 1)
-    y = np.clip(y, 0, height - 1)
-    left = np.minimum(x.astype(np.int64), wide - 2)
-    top = np.minimum(y.astype(np.int64), height - 2)
-    right_part = (x - left).astype(np.float32)[..., None]
-    low_part = (y - top).astype(np.float32)[..., None]
-    flat = rings.reshape(-1, rings.shape[2])
-    at = top * wide + left
-    upper = flat[at] + (flat[at + 1] - flat[at]) * right_part
-    lower = flat[at + wide] + (flat[at + wide + 1] - flat[at + wide]) * right_part
-    mixed: NDArray[np.float32] = upper + (lower - upper) * low_part
-    return mixed
+    tall, wide = packed.shape
+    y = np.clip(y, 0, tall - 1)
+    first, top = np.floor(x).astype(np.int64), np.minimum(y.astype(np.int64), tall - 2)
+    right_part, low_part = (part.astype(np.float32)[..., None] for part in (x - first, y - top))
+    left, right = first % wide, (first + 1) % wide
+    upper = _between(_values(packed, top, left), _values(packed, top, right), right_part)
+    lower = _between(_values(packed, top + 1, left), _values(packed, top + 1, right), right_part)
+    return _between(upper, lower, low_part)
+
+
+def _values(packed: NDArray[np.uint32], row: Index, column: Index) -> NDArray[np.float32]:
+    at = row * packed.shape[1] + column
+    found = np.take(packed.reshape(-1), at, mode="clip")  # all are inside; "clip" spares the check
+    return found.view(np.uint8).reshape(*at.shape, 4).astype(np.float32)
+
+
+def _between(one: NDArray[np.float32], other: NDArray[np.float32], part: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return one + (other - one) * part. Overwrites both."""
+    other -= one
+    other *= part
+    one += other
+    return one
