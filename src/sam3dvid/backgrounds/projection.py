@@ -86,7 +86,8 @@ def _bilinear(packed: NDArray[np.uint32], x: Float, y: Float) -> NDArray[np.floa
 def _values(packed: NDArray[np.uint32], row: Index, column: Index) -> NDArray[np.float32]:
     at = row * packed.shape[1] + column
     found = np.take(packed.reshape(-1), at, mode="clip")  # all are inside; "clip" spares the check
-    return found.view(np.uint8).reshape(*at.shape, 4).astype(np.float32)
+    values: NDArray[np.float32] = found.view(np.uint8).reshape(*at.shape, 4).astype(np.float32)
+    return values
 
 
 def _between(one: NDArray[np.float32], other: NDArray[np.float32], part: NDArray[np.float32]) -> NDArray[np.float32]:
