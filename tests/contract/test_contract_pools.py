@@ -1,4 +1,4 @@
-"""The contract holds for build_polyhaven_pool, but for what a frozen pool does by design: it refuses added, changed and removed sources, and makes nothing anew."""
+"""The contract holds for build_polyhaven_pool, but for what a frozen pool is: added, changed and removed sources are refused, nothing is made anew."""
 
 from __future__ import annotations
 

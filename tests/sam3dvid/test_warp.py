@@ -113,3 +113,22 @@ def test_a_frame_that_is_not_covered_is_refused():
     H = homography(camera(90, 22), camera(0, 22), K(), K_bg(2048, 1024))
     with pytest.raises(ValueError, match="cover"):
         warp(np.zeros((1024, 2048, 3), np.uint8), H)
+
+
+def average_of(scene, H, n=8):
+    """Return the mean of n x n samples of a scene for each frame pixel, H from scene pixels: float32, from OpenCV's bilinear warp."""
+    fine = np.array([[n, 0, (n - 1) / 2], [0, n, (n - 1) / 2], [0, 0, 1]]) @ H
+    many = cv2.warpPerspective(scene.astype(np.float32), fine, (512 * n, 512 * n), borderMode=cv2.BORDER_REPLICATE)
+    return many.reshape(512, n, 512, n, 3).mean((1, 3))
+
+
+@pytest.mark.parametrize("azimuth_deg", [0, 15, 30])
+def test_a_frame_is_nearer_to_the_scene_than_one_sample_a_pixel_is(azimuth_deg):
+    noise = np.random.default_rng(0).integers(0, 256, (2048, 4096, 3), np.uint8)
+    scene = cv2.GaussianBlur(noise, (0, 0), 1.0)
+    photo = scene.reshape(1024, 2, 2048, 2, 3).mean((1, 3)).round().astype(np.uint8)
+    H = homography(camera(azimuth_deg, 22), camera(0, 22), K(), K_bg(2048, 1024))
+    truth = average_of(scene, H @ np.array([[0.5, 0, -0.25], [0, 0.5, -0.25], [0, 0, 1]]))
+    ways = [cv2.warpPerspective(photo, H, (512, 512), flags=flags) for flags in (cv2.INTER_LINEAR, cv2.INTER_CUBIC)]
+    ours, linear, cubic = (np.sqrt(((seen - truth) ** 2).mean()) for seen in (warp(photo, H), *ways))
+    assert ours < linear and ours < cubic
