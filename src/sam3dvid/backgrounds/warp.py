@@ -84,6 +84,8 @@ def warp(photo: Rgb, H: Float, width: int = WIDTH, height: int = HEIGHT) -> Rgb:
     Sampled bicubically, with n x n samples averaged for each pixel where the photo is reduced by up to n. A photo of 130 degrees is reduced most at
     its edges: a view of 2048 px by up to 3.5 where a corner looks 60 degrees aside, and one sample a pixel would shimmer there. The table above compares.
     """
+    if not covers(H, photo.shape[1], photo.shape[0], width, height):
+        raise ValueError("the photo does not cover the frame")
     n = samples(reduction(H, width, height))
     # the n x n samples of pixel u lie at u + (i + 0.5) / n - 0.5
     fine = np.array([[n, 0, (n - 1) / 2], [0, n, (n - 1) / 2], [0, 0, 1]], np.float64) @ H
