@@ -55,9 +55,9 @@ def test_views_of_2048_by_1024_cover_98_of_a_hundred_arcs():
     assert cover(2048, 1024, 1500) == pytest.approx(0.9805, abs=0.01)  # three times the spread of 1500 draws
 
 
-@pytest.mark.parametrize("size", [(1500, 1000), (1600, 1200), (1000, 1500)])
-def test_photos_of_usual_shape_cover_every_arc(size):
-    assert cover(*size, 150) == 1
+@pytest.mark.parametrize(("width", "height"), [(1500, 1000), (1600, 1200), (1000, 1500)])
+def test_photos_of_usual_shape_cover_every_arc(width, height):
+    assert cover(width, height, 150) == 1
 
 
 def test_the_corners_decide_to_the_last_pixel():
