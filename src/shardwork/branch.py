@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardwork.place import Place, retract_manifests, sweep, the_manifest
-from shardwork.shards import shard_of, split_rows
+from shardwork.shards import split_rows
 from shardwork.step import Fields
 from shardwork.tables import Row
 
@@ -23,22 +23,21 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The items of a branch and its stages, in their order.   ids : the table's.   work_shards : how many work shards it is cut into."""
+    """The items of a branch and its stages, in their order.   shards : the ids of each work shard that holds any."""
 
     name: str
-    ids: tuple[str, ...]
-    work_shards: int
+    shards: Mapping[str, tuple[str, ...]]
     stages: tuple[Stage, ...]
 
     @property
-    def live(self) -> tuple[str, ...]:
-        """Return the names of the work shards that hold items."""
-        return tuple(sorted({shard_of(item_id, self.work_shards) for item_id in self.ids}))
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all items, shard by shard."""
+        return tuple(item_id for ids in self.shards.values() for item_id in ids)
 
     def rows(self) -> list[tuple[str, list[Fields]]]:
         """Return each step with the rows of its shard manifests. Raises Fault (fault_stale) for one that is not there."""
-        live = self.live
-        return [(step, [row for shard in live for row in the_manifest(stage.place, step, shard)]) for stage in self.stages if stage.on for step in stage.steps]
+        steps = [(stage.place, step) for stage in self.stages if stage.on for step in stage.steps]
+        return [(step, [row for shard in self.shards for row in the_manifest(place, step, shard)]) for place, step in steps]
 
     def sweep(self, prune: bool) -> list[tuple[Path, str]]:
         """Set aside what no row names, as `place.sweep` does, and return each path with the reason and where it went.
@@ -47,19 +46,19 @@ class Branch:
         """
         swept = []
         for stage in self.stages:
-            found = sweep(stage.place, stage.steps, self.live, prune) if stage.on else sweep(stage.place, (), (), False)
+            found = sweep(stage.place, stage.steps, self.shards, prune) if stage.on else sweep(stage.place, (), (), False)
             reason = "no row of the table names it" if stage.on else "it is switched off"
             swept += [(path, f"{reason}: set aside in {stage.place.quarantine}") for path in found]
         return swept
 
-    def look_again(self, ids: Sequence[str]) -> None:
+    def look_again(self, ids: Collection[str]) -> None:
         """Take away what says that the first step is done with these items' shards."""
         first = self.stages[0]
-        for shard in {shard_of(item_id, self.work_shards) for item_id in ids}:
+        for shard in [shard for shard, held in self.shards.items() if not set(ids).isdisjoint(held)]:
             retract_manifests(first.place, first.steps[0], shard)
 
 
-def branch_of(name: str, rows: Sequence[Row], key: str, work_shards: int, stages: Sequence[Stage]) -> Branch:
-    """Return the branch of a table's rows; ids in the order of its work shards."""
+def branch_of(name: str, rows: Iterable[Row], key: str, work_shards: int, stages: Sequence[Stage]) -> Branch:
+    """Return the branch of a table's rows, dealt out to work shards by their ids."""
     shards = split_rows(rows, key, work_shards)
-    return Branch(name, tuple(row[key] for rows_ in shards.values() for row in rows_), work_shards, tuple(stages))
+    return Branch(name, {shard: tuple(row[key] for row in held) for shard, held in shards.items()}, tuple(stages))

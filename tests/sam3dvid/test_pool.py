@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,8 +34,13 @@ def panoramas(folder, names=("a", "b", "c", "d")):
     return found
 
 
-def build(tmp_path, found=None, settings=SMALL, options=HERE):
-    return build_polyhaven_pool(found or panoramas(tmp_path / "in"), tmp_path / "pool", tmp_path / "books", settings, options)
+def build(tmp_path, found=None, settings=SMALL, options=HERE, max_refused=None):
+    return build_polyhaven_pool(found or panoramas(tmp_path / "in"), tmp_path / "pool", tmp_path / "books", settings, options, max_refused)
+
+
+def spoil(panorama):
+    """Put a picture in the place of a panorama that is not twice as wide as high."""
+    Image.new("RGB", (1024, 600)).save(panorama.path)
 
 
 def files_of(folder):
@@ -102,7 +108,7 @@ def test_what_is_lost_or_spoilt_comes_back_as_it_was(tmp_path, damage):
 
 def test_a_refused_panorama_is_a_row_and_not_in_the_pool(tmp_path):
     found = panoramas(tmp_path / "in")
-    Image.new("RGB", (1024, 600)).save(found[0].path)
+    spoil(found[0])
     rows = build(tmp_path, panoramas(tmp_path / "in"))
     assert [row["code"] for row in rows if row["id"] == "a"] == ["not_equirectangular"]
     pool = read_pool(tmp_path / "pool")
@@ -131,7 +137,7 @@ def test_a_flipped_byte_is_named(tmp_path):
 def test_the_limit_takes_the_first_in_the_order_of_the_hash(tmp_path):
     rows = build(tmp_path, settings=PanoramaSettings(width=512, height=256, limit=2, eval_fraction=1.0))
     order = sorted("abcd", key=lambda slug: hashlib.sha256((SMALL.salt + slug).encode()).hexdigest())
-    assert [row["id"] for row in rows] == order[:2] or {row["id"] for row in rows} == set(order[:2])
+    assert {row["id"] for row in rows} == set(order[:2])
 
 
 def photos(tmp_path, license_id="LicenseRef-SA-1B"):
@@ -164,7 +170,120 @@ def test_each_kind_refuses_the_folder_of_the_other(tmp_path):
 
 def test_a_pool_without_any_picture_is_an_error_and_not_frozen(tmp_path):
     found = panoramas(tmp_path / "in", ("a",))
-    Image.new("RGB", (1024, 600)).save(found[0].path)
+    spoil(found[0])
     with pytest.raises(AssetRefused, match="bad_pool"):
         build(tmp_path, panoramas(tmp_path / "in", ("a",)))
     assert not (tmp_path / "pool" / "selection.json").exists()
+
+
+def test_with_more_refused_than_allowed_nothing_is_frozen(tmp_path):
+    spoil(panoramas(tmp_path / "in")[0])
+    rows = build(tmp_path, panoramas(tmp_path / "in"), max_refused=0)
+    assert [row["id"] for row in rows if row["status"] != "ok"] == ["a"]
+    assert not [path for path in (tmp_path / "pool").iterdir() if path.is_file()], "neither index nor credits nor selection.json"
+
+
+def test_with_as_many_refused_as_allowed_the_pool_is_frozen(tmp_path):
+    spoil(panoramas(tmp_path / "in")[0])
+    build(tmp_path, panoramas(tmp_path / "in"), max_refused=1)
+    assert read_pool(tmp_path / "pool").selection["refused"].keys() == {"a"}
+
+
+def test_the_same_call_freezes_once_the_refused_panorama_is_mended_and_gives_what_a_first_call_gives(tmp_path):
+    found = panoramas(tmp_path / "in")
+    whole = found[0].path.read_bytes()
+    spoil(found[0])
+    build(tmp_path, panoramas(tmp_path / "in"), max_refused=0)
+    found[0].path.write_bytes(whole)
+    build(tmp_path, panoramas(tmp_path / "in"), max_refused=0)
+    build_polyhaven_pool(panoramas(tmp_path / "in"), tmp_path / "first", tmp_path / "first.books", SMALL, HERE, 0)
+    assert files_of(tmp_path / "pool") == files_of(tmp_path / "first")
+
+
+def test_the_same_call_freezes_once_the_refused_panorama_is_taken_out_of_the_table(tmp_path):
+    spoil(panoramas(tmp_path / "in")[0])
+    build(tmp_path, panoramas(tmp_path / "in"), max_refused=0)
+    build(tmp_path, panoramas(tmp_path / "in")[1:], max_refused=0)
+    assert verify_pool(tmp_path / "pool").selection["sources"].keys() == {"b", "c", "d"}
+
+
+def test_a_refused_panorama_may_leave_the_table_of_a_frozen_pool(tmp_path):
+    spoil(panoramas(tmp_path / "in")[0])
+    build(tmp_path, panoramas(tmp_path / "in"))
+    before = files_of(tmp_path / "pool")
+    rows = build(tmp_path, panoramas(tmp_path / "in")[1:])
+    assert {row["id"] for row in rows} == {"b", "c", "d"} and files_of(tmp_path / "pool") == before
+
+
+def test_a_refused_panorama_that_was_mended_stays_out_of_a_frozen_pool(tmp_path):
+    found = panoramas(tmp_path / "in")
+    whole = found[0].path.read_bytes()
+    spoil(found[0])
+    build(tmp_path, panoramas(tmp_path / "in"))
+    before = files_of(tmp_path / "pool")
+    found[0].path.write_bytes(whole)
+    rows = build(tmp_path, panoramas(tmp_path / "in"))
+    assert [row["code"] for row in rows if row["id"] == "a"] == ["not_equirectangular"] and files_of(tmp_path / "pool") == before
+
+
+@pytest.mark.parametrize("books", ["kept", "lost"])
+def test_a_missing_panorama_of_an_intact_pool_is_no_error(tmp_path, books):
+    found = panoramas(tmp_path / "in")
+    build(tmp_path, found)
+    before = files_of(tmp_path / "pool")
+    found[0].path.unlink()
+    if books == "lost":
+        (tmp_path / "books").rename(tmp_path / "gone")
+    for _ in range(2):
+        rows = build(tmp_path, found)
+        assert {row["status"] for row in rows} == {"ok"} and files_of(tmp_path / "pool") == before
+
+
+@pytest.mark.parametrize("damage", ["lost", "flipped"])
+def test_a_spoilt_view_whose_panorama_is_missing_is_a_bad_pool_and_the_others_stay(tmp_path, damage):
+    found = panoramas(tmp_path / "in")
+    build(tmp_path, found)
+    found[0].path.unlink()
+    path = next((tmp_path / "pool").rglob("ph_a_v1.jpg"))
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.unlink() if damage == "lost" else path.write_bytes(data)
+    before = files_of(tmp_path / "pool")
+    with pytest.raises(AssetRefused, match=r"ph_a_v1.*bad_pool"):
+        build(tmp_path, found)
+    assert files_of(tmp_path / "pool") == before
+
+
+def test_a_lost_photo_of_a_frozen_pool_is_a_bad_pool(tmp_path):
+    table = photos(tmp_path)
+    for _ in range(2):
+        build_sa1b_pool(read_photo_table(table), table, tmp_path / "pool", tmp_path / "books", PhotoSettings(), HERE)
+    (tmp_path / "photos" / "sa_1.png").unlink()
+    with pytest.raises(AssetRefused, match=r"sa_1.*bad_pool"):
+        build_sa1b_pool(read_photo_table(table), table, tmp_path / "pool", tmp_path / "books", PhotoSettings(), HERE)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_any_number_of_workers_gives_the_same_bytes(tmp_path, workers):
+    build(tmp_path)
+    build_polyhaven_pool(panoramas(tmp_path / "in"), tmp_path / "other", tmp_path / "other.books", SMALL, Options(workers=workers))
+    assert files_of(tmp_path / "pool") == files_of(tmp_path / "other")
+
+
+def test_a_stated_md5_that_the_file_has_not_is_refused(tmp_path):
+    first, *rest = panoramas(tmp_path / "in")
+    rows = build(tmp_path, [replace(first, md5="0" * 32), *rest])
+    assert [row["code"] for row in rows if row["id"] == "a"] == ["digest_mismatch"]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0])
+def test_a_fraction_of_none_or_all_leaves_one_index_empty(tmp_path, fraction):
+    build(tmp_path, settings=PanoramaSettings(width=512, height=256, eval_fraction=fraction))
+    pool = read_pool(tmp_path / "pool")
+    assert (len(pool.eval), len(pool.train)) == ((16, 0) if fraction else (0, 16))
+
+
+def test_the_credits_name_source_author_and_licence(tmp_path):
+    build(tmp_path)
+    text = (tmp_path / "pool" / "CREDITS.md").read_text()
+    assert "Powered by [Poly Haven](https://polyhaven.com)" in text and "- b by Ada, CC0-1.0" in text

@@ -5,20 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sam3dvid.backgrounds.projection import directions_px, prefilter, view
+from sam3dvid.backgrounds.projection import panorama_px, prefilter, view
+from sam3dvid.conventions import K_bg
+
+EDGE = -0.5
 
 
 @pytest.mark.parametrize(("yaw", "expected"), [(0, 4095.5), (90, 6143.5), (180, 8191.5)])
 def test_the_middle_of_a_view_looks_along_its_yaw(yaw, expected):
-    x, y = directions_px(8192, 4096, yaw, 2049, 1025, 130.0)  # odd sizes have a pixel in their middle
-    assert x[0, 1024] == pytest.approx(expected, abs=1e-9) and y[512, 1024] == pytest.approx(2047.5, abs=1e-9)
+    x, y = panorama_px([1023.5], [511.5], K_bg(2048, 1024), yaw, 8192)
+    assert x[0, 0] == pytest.approx(expected, abs=1e-9) and y[0, 0] == pytest.approx(2047.5, abs=1e-9)
 
 
-def test_the_outer_edges_of_a_view_lie_where_the_specification_says():
-    x, y = directions_px(8192, 4096, 0, 2048, 1024, 130.0)
-    left = 2 * x[0, 0] - 2616.389  # a step of half a pixel beyond u = 0 ends at u = -.5: bounded by the step itself
-    assert x[0, 0] == pytest.approx(2616.389, abs=abs(x[0, 1] - x[0, 0])) and left < x[0, 1]
-    assert y[0, 1023] == pytest.approx(978.058, abs=abs(y[1, 1023] - y[0, 1023]))
+def test_the_left_edge_of_a_view_lies_where_the_specification_says():
+    x, _ = panorama_px([EDGE], [511.5], K_bg(2048, 1024), 0, 8192)
+    assert x[0, 0] == pytest.approx(2616.389, abs=5e-4)
+
+
+def test_the_top_edge_of_a_view_lies_where_the_specification_says():
+    _, y = panorama_px([1023.5], [EDGE], K_bg(2048, 1024), 0, 8192)
+    assert y[0, 0] == pytest.approx(978.058, abs=1e-3)  # 978.05878: the specification cuts it off
 
 
 def panorama(width, seed=0):
@@ -40,8 +46,9 @@ def reference(picture, yaw_deg, width, height, hfov_deg):
             y = (np.pi / 2 + np.arcsin(b)) / np.pi * tall - 0.5
             i, j = int(np.floor(x)), int(np.floor(y))
             p, q = x - i, y - j
-            corner = lambda dj, di: picture[min(max(j + dj, 0), tall - 1), (i + di) % wide].astype(float)
-            out[v, u] = (1 - q) * ((1 - p) * corner(0, 0) + p * corner(0, 1)) + q * ((1 - p) * corner(1, 0) + p * corner(1, 1))
+            upper, lower = (picture[min(max(row, 0), tall - 1)].astype(float) for row in (j, j + 1))
+            left, right = i % wide, (i + 1) % wide
+            out[v, u] = (1 - q) * ((1 - p) * upper[left] + p * upper[right]) + q * ((1 - p) * lower[left] + p * lower[right])
     return out
 
 

@@ -55,9 +55,9 @@ def test_views_of_2048_by_1024_cover_98_of_a_hundred_arcs():
     assert cover(2048, 1024, 1500) == pytest.approx(0.9805, abs=0.01)  # three times the spread of 1500 draws
 
 
-@pytest.mark.parametrize("size", [(1500, 1000), (1600, 1200), (1000, 1500)])
-def test_photos_of_usual_shape_cover_every_arc(size):
-    assert cover(*size, 150) == 1
+@pytest.mark.parametrize(("width", "height"), [(1500, 1000), (1600, 1200), (1000, 1500)])
+def test_photos_of_usual_shape_cover_every_arc(width, height):
+    assert cover(width, height, 150) == 1
 
 
 def test_the_corners_decide_to_the_last_pixel():
@@ -92,13 +92,20 @@ def test_fine_stripes_at_the_edge_of_a_photo_are_averaged():
     assert reduction(H) > 2 and min(ratios) < 1 / 2, "on the side where the photo is reduced"
 
 
+def seen(back, u, v):
+    """Return the photo pixels (2, n) that frame pixels see."""
+    x, y, z = back @ np.stack([u, v, np.ones_like(u)])
+    return np.stack([x / z, y / z])
+
+
 def test_no_pixel_is_reduced_more_than_reduction_says():
     for frames, ref in arcs(20, 3):
         H = homography(frames[0], ref, K(), K_bg(2048, 1024))
         back, most = np.linalg.inv(H), reduction(H)
         u, v = (axis.ravel() for axis in np.meshgrid(np.linspace(0, 511, 9), np.linspace(0, 511, 9)))
-        at = lambda du, dv: (lambda p: p[:2] / p[2])(back @ np.stack([u + du, v + dv, np.ones_like(u)]))
-        jacobian = np.stack([(at(1e-4, 0) - at(-1e-4, 0)) / 2e-4, (at(0, 1e-4) - at(0, -1e-4)) / 2e-4], -1).transpose(1, 0, 2)
+        steps = np.array([[1e-4, 0], [-1e-4, 0], [0, 1e-4], [0, -1e-4]])
+        right, left, low, high = (seen(back, u + du, v + dv) for du, dv in steps)
+        jacobian = np.stack([(right - left) / 2e-4, (low - high) / 2e-4], -1).transpose(1, 0, 2)
         assert np.linalg.norm(jacobian, 2, axis=(1, 2)).max() <= most * 1.0001
 
 
@@ -106,3 +113,22 @@ def test_a_frame_that_is_not_covered_is_refused():
     H = homography(camera(90, 22), camera(0, 22), K(), K_bg(2048, 1024))
     with pytest.raises(ValueError, match="cover"):
         warp(np.zeros((1024, 2048, 3), np.uint8), H)
+
+
+def average_of(scene, H, n=8):
+    """Return the mean of n x n samples of a scene for each frame pixel, H from scene pixels: float32, from OpenCV's bilinear warp."""
+    fine = np.array([[n, 0, (n - 1) / 2], [0, n, (n - 1) / 2], [0, 0, 1]]) @ H
+    many = cv2.warpPerspective(scene.astype(np.float32), fine, (512 * n, 512 * n), borderMode=cv2.BORDER_REPLICATE)
+    return many.reshape(512, n, 512, n, 3).mean((1, 3))
+
+
+@pytest.mark.parametrize("azimuth_deg", [0, 15, 30])
+def test_a_frame_is_nearer_to_the_scene_than_one_sample_a_pixel_is(azimuth_deg):
+    noise = np.random.default_rng(0).integers(0, 256, (2048, 4096, 3), np.uint8)
+    scene = cv2.GaussianBlur(noise, (0, 0), 1.0)
+    photo = scene.reshape(1024, 2, 2048, 2, 3).mean((1, 3)).round().astype(np.uint8)
+    H = homography(camera(azimuth_deg, 22), camera(0, 22), K(), K_bg(2048, 1024))
+    truth = average_of(scene, H @ np.array([[0.5, 0, -0.25], [0, 0.5, -0.25], [0, 0, 1]]))
+    ways = [cv2.warpPerspective(photo, H, (512, 512), flags=flags) for flags in (cv2.INTER_LINEAR, cv2.INTER_CUBIC)]
+    ours, linear, cubic = (np.sqrt(((seen - truth) ** 2).mean()) for seen in (warp(photo, H), *ways))
+    assert ours < linear and ours < cubic

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sam3dvid.backgrounds.pool import CREDITS, FORMAT_VERSION, SELECTION, SPLITS, index_bytes, read_selection
+from sam3dvid.backgrounds.pool import CREDITS, FORMAT_VERSION, SELECTION, SPLITS, index_bytes, picture_problem, read_pool, read_selection
 from sam3dvid.codes import AssetRefused
 from sam3dvid.stage import ONE_SHARD
 from shardwork.digests import sha256_file
@@ -48,8 +48,8 @@ class Freezer:
         """
         frozen = read_selection(self.folder)
         if frozen is not None:
-            self._check(frozen, items)
-            items = [replace(item, verdict=frozen["refused"].get(item.id)) for item in items]
+            lost = self._check(frozen, items)
+            items = [replace(item, verdict=frozen["refused"].get(item.id), sources=() if item.id in lost else item.sources) for item in items]
         rows = run_shard(step, ONE_SHARD, items, self.place, options)
         if frozen is None and (twice := _duplicates(rows)):
             items = [replace(item, verdict=twice.get(item.id)) for item in items]
@@ -62,8 +62,11 @@ class Freezer:
         self._note(items, rows)
         return rows
 
-    def _check(self, frozen: Mapping[str, Json], items: Sequence[Item]) -> None:
-        """Raise AssetRefused (pool_frozen), or DataError (source_changed), unless a frozen pool is what this call would make."""
+    def _check(self, frozen: Mapping[str, Json], items: Sequence[Item]) -> set[str]:
+        """Return the items whose source is gone but whose pictures are all there: they need no source any more.
+
+        Raises AssetRefused (pool_frozen, bad_pool), or DataError (source_changed), unless a frozen pool is what this call would make.
+        """
         where = self.folder / SELECTION
         if frozen["kind"] != self.kind:
             raise AssetRefused("pool_frozen", where, f"a pool of kind {frozen['kind']}", f"one of kind {self.kind}, or an empty folder")
@@ -76,20 +79,33 @@ class Freezer:
             new, gone = sorted(ids - known), sorted(frozen["sources"].keys() - ids)
             found = f"{len(new)} sources more{f' such as {new[0]}' if new else ''}, {len(gone)} fewer{f' such as {gone[0]}' if gone else ''}"
             raise AssetRefused("pool_frozen", where, found, f"the {len(known)} sources that it was frozen with")
-        self._check_sources(frozen["sources"], items)
+        return self._check_sources(frozen["sources"], items)
 
-    def _check_sources(self, sources: Mapping[str, Json], items: Sequence[Item]) -> None:
-        book = self._book()
+    def _check_sources(self, sources: Mapping[str, Json], items: Sequence[Item]) -> set[str]:
+        book, lost = self._book(), set()
         for item in items:
             if (record := sources.get(item.id)) is None:
                 continue
             (source,) = item.sources
             if (change := source.change()) is not None:
-                if change.code == "missing_file":  # its pictures may be there all the same; if not, they cannot be made again, and bad_pool says so
-                    continue
-                raise change
-            if book.get(item.id) != [source.bytes, source.mtime_ns, record["sha256"]] and (found := sha256_file(source.path)) != record["sha256"]:
+                if change.code != "missing_file":
+                    raise change
+                if not item.outputs:
+                    raise AssetRefused("bad_pool", source.name, "no such file", "the picture as it was frozen")
+                lost.add(item.id)
+            elif book.get(item.id) != [source.bytes, source.mtime_ns, record["sha256"]] and (found := sha256_file(source.path)) != record["sha256"]:
                 raise AssetRefused("pool_frozen", item.id, f"sha256 {found}", f"{record['sha256']} as the pool was frozen with")
+        self._check_pictures(lost)
+        return lost
+
+    def _check_pictures(self, lost: Collection[str]) -> None:
+        """Raise AssetRefused (bad_pool) if a picture is not as it was frozen and its source is gone: nothing could make it again."""
+        if not lost:
+            return
+        pool = read_pool(self.folder)
+        for row in (*pool.eval, *pool.train):
+            if row["split_key"] in lost and (problem := picture_problem(pool.picture(row), row)):
+                raise AssetRefused("bad_pool", row["file"], f"{problem}, and its source {row['source_file']} is gone", f"sha256 {row['sha256']}, or its source")
 
     def _book(self) -> Mapping[str, Json]:
         try:
@@ -100,7 +116,7 @@ class Freezer:
 
     def _note(self, items: Sequence[Item], rows: Sequence[Fields]) -> None:
         sums = {row["id"]: row["source"]["sha256"] for row in rows if row["status"] == "ok"}
-        book = {item.id: [item.sources[0].bytes, item.sources[0].mtime_ns, sums[item.id]] for item in items if item.id in sums}
+        book = {item.id: [item.sources[0].bytes, item.sources[0].mtime_ns, sums[item.id]] for item in items if item.sources and item.id in sums}
         if book != self._book():
             write_json(self.book, book)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,8 @@ _EXR_MAGIC, _HDR_MAGIC = b"\x76\x2f\x31\x01", b"#?"
 _HDR_SIZE = re.compile(rb"\n-Y +([0-9]+) +\+X +([0-9]+)\n")
 BLOCK_ROWS = 256
 
-Linear = NDArray[np.float32] | NDArray[np.float16]
+Linear = NDArray[np.float32]
+Pixels = TypeVar("Pixels", NDArray[np.uint8], NDArray[np.float32])
 
 
 def read_panorama(path: Path, where: object = None) -> Rgb:
@@ -38,16 +38,37 @@ def read_panorama(path: Path, where: object = None) -> Rgb:
     Raises AssetRefused: not_equirectangular, unreadable_image, image_too_small, image_too_large, image_unsupported, too_dark; OSError where the
     machine is at fault.
     """
+    return read_reduced(path, MAX_PIXELS, where)[0]
+
+
+def read_reduced(path: Path, most_width: int, where: object = None) -> tuple[Rgb, int]:
+    """Return a panorama as `read_panorama` does, averaged down to `most_width` pixels where it is wider, and the width that its file has.
+
+    HDR and EXR are exposed by all of their pixels and cut off, then averaged in linear light, and encoded last. So a cell has the light of the pixels that
+    it stands for as they are seen: encoded first, a cell half black and half white would be 128 in place of 188; averaged before the cut, one pixel of the sun
+    would make a white block of its cell. JPEG and PNG, whose tones are given, are averaged as they are.
+    """
     name = path.name if where is None else where
     with open(path, "rb") as file:
         head = file.read(4096)
     if head.startswith(_EXR_MAGIC):
-        return _exposed(_read_exr(path, name), name)
+        return _exposed(_read_exr(path, name), LUMINANCE, most_width, name)
     if head.startswith(_HDR_MAGIC):
-        return _exposed(_read_hdr(path, head, name), name)
+        picture, width = _exposed(_read_hdr(path, head, name), LUMINANCE[::-1], most_width, name)
+        return np.ascontiguousarray(picture[..., ::-1]), width
     with open_picture(path, MAX_PIXELS, name) as image:
-        _check_size(*stored_size(image), name)
-        return to_rgb(image, name)
+        width, height = stored_size(image)
+        _check_size(width, height, name)
+        return reduced(to_rgb(image, name), most_width), width
+
+
+def reduced(panorama: Pixels, most_width: int) -> Pixels:
+    """Return a panorama averaged by area to `most_width` x `most_width` / 2 pixels, or as it is if it is no wider. (H, 2 H, 3), uint8 or float32."""
+    import cv2
+
+    if panorama.shape[1] <= most_width:
+        return panorama
+    return cast(Pixels, cv2.resize(panorama, (most_width, most_width // 2), interpolation=cv2.INTER_AREA))
 
 
 def _check_size(width: int, height: int, where: object) -> None:
@@ -61,7 +82,7 @@ def _check_size(width: int, height: int, where: object) -> None:
 
 
 def _read_hdr(path: Path, head: bytes, where: object) -> Linear:
-    """Return the linear pixels of a Radiance file: (H, W, 3) float32, RGB."""
+    """Return the linear pixels of a Radiance file: (H, W, 3) float32, blue first."""
     import cv2
 
     if (size := _HDR_SIZE.search(head)) is None:
@@ -70,11 +91,11 @@ def _read_hdr(path: Path, head: bytes, where: object) -> Linear:
     pixels = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     if pixels is None or pixels.dtype != np.float32:
         raise AssetRefused("unreadable_image", where, "its pixels cannot be read", "a whole Radiance picture")
-    return cast(Linear, pixels[..., ::-1])
+    return cast(Linear, pixels)
 
 
 def _read_exr(path: Path, where: object) -> Linear:
-    """Return the linear pixels of an OpenEXR file, chromaticities as BT.709: (H, W, 3) float16 or float32, RGB."""
+    """Return the linear pixels of an OpenEXR file, chromaticities as BT.709: (H, W, 3) float32, RGB."""
     import OpenEXR  # opencv's wheel is built without it
 
     try:
@@ -92,7 +113,7 @@ def _read_exr(path: Path, where: object) -> Linear:
 
 
 def _rgb_channels(channels: dict[str, NDArray[np.float32]], where: object) -> Linear:
-    """Return R, G, B of an OpenEXR file's channels; OpenEXR keys those that belong together by their joined names."""
+    """Return R, G, B of an OpenEXR file's channels, ours to overwrite; OpenEXR keys those that belong together by their joined names."""
     if "RGB" in channels:
         pixels = channels["RGB"]
     elif "RGBA" in channels:
@@ -105,35 +126,43 @@ def _rgb_channels(channels: dict[str, NDArray[np.float32]], where: object) -> Li
         raise AssetRefused("image_unsupported", where, f"channels {', '.join(sorted(channels))}", "R, G, B")
     if pixels.dtype not in (np.float16, np.float32):
         raise AssetRefused("image_unsupported", where, f"channels of {pixels.dtype}", "half or float")
-    return pixels
+    return np.require(pixels, np.float32, ("C", "W"))
 
 
-def _exposed(linear: Linear, where: object) -> Rgb:
-    """Return linear pixels as sRGB, exposed by their median luminance. Worked on in bands of rows: an 8K panorama fills 400 MB as it is."""
-    height, width, _ = linear.shape
-    luminance = np.empty((height, width), np.float32)
-    for rows in _bands(height):
-        luminance[rows] = _positive(linear[rows]) @ LUMINANCE
-    if unknown := int(np.isnan(luminance).sum()):
-        raise AssetRefused("unreadable_image", where, f"{unknown} pixels that are NaN", "numbers")
-    median = float(np.median(luminance, overwrite_input=True))
-    del luminance
+def _exposed(linear: Linear, weights: Linear, most_width: int, where: object) -> tuple[Rgb, int]:
+    """Return linear pixels as sRGB, exposed by their median luminance and averaged down, and their width. An 8K panorama fills 400 MB: worked on in place.
+
+    linear : (H, W, 3) float32; overwritten.   weights : (3,) float32, of its channels in the luminance.
+    """
+    width = linear.shape[1]
+    np.maximum(linear, np.float32(0), out=linear)  # keeps NaN
+    median = _median(linear, weights, where)
     scale = MIDDLE_GRAY / median if median > 0 else np.inf
     if not np.isfinite(scale) or scale == 0 or scale > np.finfo(np.float32).max:
         raise AssetRefused("too_dark", where, f"median luminance {median}", "light on at least half of the sphere")
-    picture = np.empty((height, width, 3), np.uint8)
-    for rows in _bands(height):
-        picture[rows] = srgb_bytes(_positive(linear[rows]) * np.float32(scale))
-    return picture
+    with np.errstate(over="ignore"):  # cut off at 1 next
+        np.multiply(linear, np.float32(scale), out=linear)
+    np.minimum(linear, np.float32(1), out=linear)
+    small = reduced(linear, most_width)
+    picture = np.empty(small.shape, np.uint8)
+    for top in range(0, len(small), BLOCK_ROWS):
+        picture[top : top + BLOCK_ROWS] = srgb_bytes(small[top : top + BLOCK_ROWS])
+    return picture, width
 
 
-def _bands(height: int) -> Iterator[slice]:
-    return (slice(top, min(top + BLOCK_ROWS, height)) for top in range(0, height, BLOCK_ROWS))
+def _median(linear: Linear, weights: Linear, where: object) -> float:
+    """Return the median luminance of all pixels: their number is even (2 H x H), so the mean of the two in the middle.
 
+    Raises AssetRefused (unreadable_image) for NaN.
+    """
+    import cv2
 
-def _positive(values: Linear) -> NDArray[np.float32]:
-    """Return float32 values with negative ones as 0 and NaN kept."""
-    return np.maximum(values.astype(np.float32, copy=False), np.float32(0))
+    luminance = cv2.transform(linear, weights[None, :]).reshape(-1)
+    if unknown := int(np.isnan(luminance).sum()):
+        raise AssetRefused("unreadable_image", where, f"{unknown} pixels that are NaN", "numbers")
+    half = luminance.size // 2
+    luminance.partition(half)
+    return (float(luminance[half]) + float(luminance[:half].max())) / 2
 
 
 def srgb_bytes(linear: NDArray[np.float32]) -> Rgb:

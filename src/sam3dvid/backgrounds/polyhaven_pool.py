@@ -11,9 +11,9 @@ from PIL import Image
 
 from sam3dvid.backgrounds.freeze import Freezer
 from sam3dvid.backgrounds.images import Rgb
-from sam3dvid.backgrounds.panorama import read_panorama
+from sam3dvid.backgrounds.panorama import read_reduced
 from sam3dvid.backgrounds.pool import POLYHAVEN, RELEASABLE, Panorama, both_sums, picture_problem, read_pool, split_of
-from sam3dvid.backgrounds.projection import prefilter, view
+from sam3dvid.backgrounds.projection import prefilter_width, view
 from sam3dvid.backgrounds.settings import PanoramaSettings
 from sam3dvid.codes import AssetRefused
 from sam3dvid.stage import POLYHAVEN_VERSION, hash_order, pool_place
@@ -66,10 +66,7 @@ def _make(item: Item, settings: PanoramaSettings) -> Fields:
     md5, sha256 = both_sums(source.path)
     if facts["md5"] and md5 != facts["md5"]:
         raise AssetRefused("digest_mismatch", source.name, f"md5 {md5}", f"{facts['md5']} as its source states")
-    panorama = read_panorama(source.path, source.name)
-    full_width = panorama.shape[1]
-    small = prefilter(panorama, settings.width, settings.hfov_deg)
-    del panorama
+    panorama, full_width = read_reduced(source.path, prefilter_width(settings.width, settings.hfov_deg), source.name)
     record = {
         "split": facts["split"],
         "file": source.name,
@@ -83,7 +80,7 @@ def _make(item: Item, settings: PanoramaSettings) -> Fields:
     }
     pictures = []
     for k, path in enumerate(item.outputs):
-        write_jpeg(path, view(small, settings.yaw_deg(k), settings.width, settings.height, settings.hfov_deg), settings.quality)
+        write_jpeg(path, view(panorama, settings.yaw_deg(k), settings.width, settings.height, settings.hfov_deg), settings.quality)
         pictures.append(_picture(item.id, k, path, record, settings))
     return {"source": record, "pictures": pictures, "num_pictures": len(pictures)}
 
