@@ -23,6 +23,7 @@ localrules:
     all,
     assets,
     backgrounds,
+    clips,
     events,
     report,
     checksum_events,
@@ -47,6 +48,11 @@ if CONFIG.assets:
 if CONFIG.backgrounds:
 
     include: "rules/backgrounds.smk"
+
+
+if CONFIG.clips:
+
+    include: "rules/clips.smk"
 
 
 checked(some_branch, BRANCHES)
@@ -74,6 +80,11 @@ rule assets:
 rule backgrounds:
     input:
         [path for branch in ("polyhaven", "sa1b") if branch in BRANCHES for path in all_of(branch)] or no_branch("backgrounds"),
+
+
+rule clips:
+    input:
+        all_of("clips") if CONFIG.clips else no_branch("clips"),
 
 
 rule report:

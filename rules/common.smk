@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reelmill.config import resolve
 from shardwork.command import as_flags
-from shardwork.digests import digest_value
+from shardwork.digests import digest_value, sha256_file
 from shardwork.errors import EXIT_BAD_INPUT, DataError, print_error
 from shardwork.files import check_writable
 from shardwork.shards import split_rows

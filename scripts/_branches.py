@@ -12,7 +12,7 @@ from shardwork import command
 def add_branch_flags(arguments) -> None:
     """Add --branch and what describes each branch."""
     arguments.add_argument("--branch", choices=tuple(BRANCHES), required=True, help="which branch")
-    arguments.add_argument("--table", type=Path, required=True, help="the branch's table")
+    arguments.add_argument("--table", type=Path, help="the branch's table (all but clips)")
     arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
     arguments.add_argument("--work-shards", type=command.whole(1), default=1, help="how many work shards the table is cut into (default: 1)")
     arguments.add_argument("--controls", type=command.truth, default=False, help="events: whether control videos are made (default: false)")
@@ -22,6 +22,9 @@ def add_branch_flags(arguments) -> None:
     arguments.add_argument("--pool", type=Path, help="polyhaven, sa1b: the pool's folder")
     arguments.add_argument("--salt", default="", help="polyhaven: the salt of the order")
     arguments.add_argument("--limit", type=command.whole(0), default=0, help="polyhaven: how many panoramas the pool takes")
+    arguments.add_argument("--split", choices=clip_stage.SPLITS, help="clips: their split")
+    arguments.add_argument("--clips", type=command.whole(1), help="clips: how many")
+    arguments.add_argument("--clips-per-shard", type=command.whole(1), help="clips: how many in a row make a work shard")
     command.add_settings(arguments, AssetFilter)
 
 
@@ -43,7 +46,11 @@ def _sa1b(args):
     return clip_stage.pool_branch("sa1b", clip_stage.read_pool_table("sa1b", args.table), args.stage, args.pool)
 
 
-BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b}
+def _clips(args):
+    return clip_stage.clips_branch(args.stage, args.clips, args.clips_per_shard)
+
+
+BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b, "clips": _clips}
 
 
 def branch_from(args):

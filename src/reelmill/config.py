@@ -41,6 +41,8 @@ class RedoConfig(_Section):
     """Raise this number to compute all event files again."""
     assets: int = Field(0, ge=0)
     """Raise this number to normalise and voxelise all assets again."""
+    clips: int = Field(0, ge=0)
+    """Raise this number to plan all clips again."""
 
 
 class ScalesConfig(_Section):
@@ -253,6 +255,33 @@ class BackgroundsConfig(_Section):
     """Photos; leave the section out if there are none."""
 
 
+class ClipsConfig(_Section):
+    """Clips of one split: planned from the run's finished assets and one pool of backgrounds."""
+
+    split: Literal["train", "eval"]
+    """Which assets and backgrounds are taken; objects and backgrounds never cross splits."""
+    count: int = Field(ge=1, le=10_000_000)
+    """How many clips; their ids are 00000000 and on, and each id has its own seed, so that more clips change none of those before."""
+    clips_per_shard: int = Field(25, ge=1, le=100_000)
+    """Clips in a row that one job works on; choose it so that a job lasts 10 to 60 minutes."""
+    workers: int = Field(1, ge=1)
+    """Processes that each job starts; the bytes do not depend on it."""
+    pool: Literal["polyhaven", "sa1b"] = "polyhaven"
+    """Which pool of section backgrounds the clips stand before."""
+    max_quarantined: int | None = Field(None, ge=0)
+    """Clips that may be given up before the run fails; left out, the run's own `max_quarantined` holds."""
+    frames: int = Field(32, ge=2, le=1000)
+    """Frames of a clip; the format knows only 32, others are for tests."""
+    size: int = Field(512, ge=16, le=4096)
+    """Width and height of a frame in pixels; the format knows only 512, others are for tests."""
+    max_attempts: int = Field(50, ge=1, le=10_000)
+    """A clip is given up after so many attempts that fail the checks of visibility and cover."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a plan, by name."""
+        return {"frames": self.frames, "width": self.size, "height": self.size, "max_attempts": self.max_attempts}
+
+
 class Config(_Section):
     """One run: where it goes, how strict it is, and a section for each branch. A branch whose section is left out is off."""
 
@@ -276,8 +305,10 @@ class Config(_Section):
     """3D assets, normalised and voxelised; leave the section out to switch this branch off."""
     backgrounds: BackgroundsConfig | None = None
     """Pools of backgrounds; leave the section out to switch this branch off."""
+    clips: ClipsConfig | None = None
+    """Clips of these assets before these backgrounds; leave the section out to switch this branch off."""
 
-    @field_validator("events", "assets", "backgrounds", mode="before")
+    @field_validator("events", "assets", "backgrounds", "clips", mode="before")
     @classmethod
     def _refuse_empty(cls, value: object) -> object:
         if value is None:
@@ -325,6 +356,11 @@ def _agreeing(config: Config) -> Config:
         found = f"true with frames_per_bin {events.frames_per_bin} and interpolate_bins {str(events.interpolate_bins).lower()}"
         hint = "a control video shows one frame step in each frame: set these two, or controls to false"
         raise DataError(E_CONFIG_VALUE, "config: events.controls", found, "frames_per_bin 1 and interpolate_bins false", hint)
+    clips = config.clips
+    if clips and not config.assets:
+        raise DataError(E_CONFIG_VALUE, "config: clips", "no section assets", "the assets that clips are made of", "add the section assets")
+    if clips and not (config.backgrounds and getattr(config.backgrounds, clips.pool)):
+        raise DataError(E_CONFIG_VALUE, "config: clips.pool", f"no section backgrounds.{clips.pool}", "the pool that clips stand before", "add the section")
     return config
 
 

@@ -155,9 +155,13 @@ def read_pool_table(kind: str, path: Path) -> list[Row]:
     return rows
 
 
+SELECTION = "selection.json"
+"""The file that freezes a pool."""
+
+
 def check_pool(pool: Path) -> None:
     """Raise DataError (bad_pool) unless a frozen pool stands in a folder."""
-    if not (pool / "selection.json").is_file():
+    if not (pool / SELECTION).is_file():
         hint = "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk"
         raise DataError("bad_pool", pool, "no selection.json", "a frozen pool", hint)
 
@@ -232,3 +236,9 @@ def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:
         expected = f"one of {len(shards)}, {next(iter(shards), 'none')} and on"
         raise DataError("bad_argument", "--shard", repr(shard), expected, "see the line that snakemake -p prints")
     return shards[shard]
+
+
+def clips_branch(stage: Path, clips: int, clips_per_shard: int) -> Branch:
+    """Return the branch of the clips of a split."""
+    shards = {shard: tuple(ids) for shard, ids in clip_shards(clips, clips_per_shard).items()}
+    return Branch("clips", shards, (Stage(plans_place(stage), (PLAN_STEP,)),))
