@@ -44,11 +44,11 @@ def write_panorama(path: Path, seed: int, width: int = 1024) -> None:
 
 
 class AssetsProject(Project):
-    """A clone with three small assets and three small panoramas."""
+    """A clone with small assets and three small panoramas."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: tuple[str, ...] = ASSETS) -> None:
         super().__init__(folder, ids=())
-        for seed, name in enumerate(ASSETS):
+        for seed, name in enumerate(names):
             write_box(self.folder / "data" / "assets" / name / "meshes", seed)
         for seed in range(3):
             write_panorama(self.folder / "data" / "panoramas" / f"place{seed}_1k.png", seed)

@@ -1,0 +1,75 @@
+"""Plans of clips as a user meets them: what runs, what does not run again, and what a wrong configuration says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import jobs
+from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
+
+# boxes at 64 pixels fill fewer than the format asks for, so few of these clips pass: the other half of the facts is about those that do not
+CLIPS = CONFIG.replace("views: 2", "views: 2\n    eval_fraction: 1.0") + "clips:\n  split: eval\n  count: 4\n  clips_per_shard: 2\n  size: 64\n  frames: 4\n"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
+    """A project whose clips are planned. Tests that change it work on a copy."""
+    project = AssetsProject(tmp_path_factory.mktemp("w") / "clips", names=("box_a", "-dash", "NA", "four"))
+    project.write_config(CLIPS)
+    project.ok()
+    return project
+
+
+@pytest.fixture
+def project(finished: AssetsProject, tmp_path: Path) -> AssetsProject:
+    """A fresh copy of the finished project, times kept."""
+    copy = object.__new__(AssetsProject)
+    copy.folder = tmp_path / "moved"
+    shutil.copytree(finished.folder, copy.folder, symlinks=True)
+    return copy
+
+
+def plans(project: AssetsProject) -> dict[str, bytes]:
+    return {path.stem: path.read_bytes() for path in sorted((project.results() / "plans" / "eval").glob("*.json"))}
+
+
+def test_run_plans_every_clip_and_draws_them(finished: AssetsProject) -> None:
+    assert list(plans(finished)) == [f"{index:08d}" for index in range(4)]
+    assert (finished.results() / "report" / "plans.png").stat().st_size > 0
+    assert "clips: 4 of 4 passed" in (finished.results() / "report" / "clips.txt").read_text()
+    assert "Nothing to be done" in finished.ok()
+
+
+def test_more_clips_change_none_of_those_before_and_fewer_leave_none_behind(project: AssetsProject) -> None:
+    before = plans(project)
+    project.write_config(CLIPS.replace("count: 4", "count: 6"))
+    project.ok("clips")
+    after = plans(project)
+    assert {name: after[name] for name in before} == before and len(after) == 6
+    project.write_config(CLIPS.replace("count: 4", "count: 2"))
+    project.ok("clips")
+    assert plans(project) == {name: before[name] for name in list(before)[:2]}
+
+
+def test_an_asset_that_leaves_the_table_replans_every_clip_without_it(project: AssetsProject) -> None:
+    project.write_config(CLIPS.replace("work_shards: 3", "work_shards: 3\n  filter: {licenses: CC-BY-4.0}"))
+    table = project.folder / "data" / "assets.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *(line if line.startswith("NA") else line.replace("CC0-1.0", "CC-BY-4.0") for line in lines[1:])]) + "\n")
+    assert jobs(project.ok("--dry-run", "clips"), "plan_clips") == 2
+    done = project.run("clips")
+    assert done.returncode != 0 and "too_few_assets" in done.stdout + done.stderr, "three assets are too few for clips of four"
+
+
+@pytest.mark.parametrize(("without", "said"), [("assets", "no section assets"), ("backgrounds", "no section backgrounds.polyhaven")])
+def test_clips_without_what_they_are_made_of_are_one_clear_line(project: AssetsProject, without: str, said: str) -> None:
+    sections = CLIPS.split("\n")
+    start = sections.index(f"{without}:")
+    end = next((i for i in range(start + 1, len(sections)) if sections[i] and not sections[i].startswith(" ")), len(sections))
+    project.write_config("\n".join(sections[:start] + sections[end:]))
+    done = project.run()
+    errors = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("error:")]
+    assert done.returncode != 0 and len(errors) == 1 and said in errors[0] and "[E_CONFIG_VALUE]" in errors[0]
