@@ -160,6 +160,15 @@ def test_a_source_that_does_not_answer_is_no_trouble_once_all_is_here(haven, ser
     assert refusal(check, server, tmp_path, sources, sources).code == "download_failed"
 
 
+def test_a_file_list_that_does_not_answer_is_no_trouble_once_all_is_here(haven, server, tmp_path):
+    sources = select(client(), "salt", 3, 8, 4, server.url).chosen
+    server.always[f"/files/{sources[1].slug}"] = Answer(503, body=b"")
+    told: list[str] = []
+    check(server, tmp_path, sources, (), told)
+    assert [line.split()[0] for line in told] == [sources[1].slug]
+    assert refusal(check, server, tmp_path, sources, sources).code == "download_failed"
+
+
 def test_panoramas_come_verified_and_only_those_that_lack(haven, server, tmp_path):
     sources = select(client(), "salt", 4, 8, 4, server.url).chosen
     (tmp_path / f"{sources[0].slug}.jpg").write_bytes(sources[0].slug.encode() * 100)

@@ -51,7 +51,9 @@ def check_upstream(client: Client, pool: Path, sources: Sequence[Upstream], lack
         if isinstance(now, Upstream):
             refuse_changed(pool, upstream, now)
         elif isinstance(now, DataError) and not isinstance(now, NoPanorama):
-            raise now
+            if lacking:
+                raise now
+            tell(f"{upstream.slug} is not compared with its source: {now.found}")
 
 
 def fetch_panoramas(client: Client, wanted: Sequence[Upstream], downloads: Path, workers: int, tell: Tell) -> list[Failure]:
