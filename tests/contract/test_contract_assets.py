@@ -100,9 +100,9 @@ class VoxelizeWorld(NormalizeWorld):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.normalized = self.stage
-        self.home = folder / "run" / "dataset"
+        self.home = self.dataset = folder / "run" / "dataset"
         self.stage = folder / "run" / "voxels"
-        self.place = assets_place(self.stage, self.home)
+        self.place = assets_place(self.stage, self.dataset)
         self.ready: dict[str, object] = {}
 
     def earlier(self, shard: str) -> None:
@@ -122,7 +122,7 @@ class VoxelizeWorld(NormalizeWorld):
         return self.place.manifest("voxelize_assets", shard, "by-hand")
 
     def output(self, item_id: str) -> Path:
-        return asset_of(self.home, item_id, "eval")
+        return asset_of(self.dataset, item_id, "eval")
 
 
 class TestNormalizeAssets(StageContract):
@@ -149,6 +149,6 @@ class TestVoxelizeAssets(StageContract):
 
     def test_dataset_holds_nothing_but_finished_assets(self, world: VoxelizeWorld) -> None:
         world.run()
-        found = sorted(path.relative_to(world.home).as_posix() for path in world.home.rglob("*") if path.is_file())
+        found = sorted(path.relative_to(world.dataset).as_posix() for path in world.dataset.rglob("*") if path.is_file())
         names = ("mesh.glb", "meta.json", "voxels.npy")
         assert found == sorted(f"assets/eval/{item_id}/{name}" for item_id in world.good for name in names)

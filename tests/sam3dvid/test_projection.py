@@ -40,7 +40,10 @@ def reference(picture, yaw_deg, width, height, hfov_deg):
             y = (np.pi / 2 + np.arcsin(b)) / np.pi * tall - 0.5
             i, j = int(np.floor(x)), int(np.floor(y))
             p, q = x - i, y - j
-            corner = lambda dj, di: picture[min(max(j + dj, 0), tall - 1), (i + di) % wide].astype(float)
+
+            def corner(dj, di, i=i, j=j):
+                return picture[min(max(j + dj, 0), tall - 1), (i + di) % wide].astype(float)
+
             out[v, u] = (1 - q) * ((1 - p) * corner(0, 0) + p * corner(0, 1)) + q * ((1 - p) * corner(1, 0) + p * corner(1, 1))
     return out
 
