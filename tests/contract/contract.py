@@ -25,8 +25,9 @@ RUN_SECONDS = 120
 class World(ABC):
     """One stage with small real inputs in a folder of its own.
 
-    stage : where results go.   home : where published items stand, if elsewhere.   good : ids that pass.   bad : an id that is
-    refused, with code `bad_code`; `bad_status` is "upstream" where the last of several steps only passes the verdict on.   spare : an id not in the table at first.   kill_group : the command is several processes in a row.
+    stage : where results go.   home : where published items stand, if elsewhere.   good : ids that pass.   bad : an id that is refused, with code
+    `bad_code`; `bad_status` is "upstream" where the last of several steps only passes the verdict on.   spare : an id not in the table at
+    first.   kill_group : the command is several processes in a row.
     """
 
     good: tuple[str, ...]

@@ -48,7 +48,7 @@ class Freezer:
         """
         frozen = read_selection(self.folder)
         if frozen is not None:
-            self._check(frozen, items)
+            self._check(frozen, step, items)
             items = [replace(item, verdict=frozen["refused"].get(item.id)) for item in items]
         rows = run_shard(step, ONE_SHARD, items, self.place, options)
         if frozen is None and (twice := _duplicates(rows)):
@@ -62,8 +62,8 @@ class Freezer:
         self._note(items, rows)
         return rows
 
-    def _check(self, frozen: Mapping[str, Json], items: Sequence[Item]) -> None:
-        """Raise AssetRefused (pool_frozen), or DataError (source_changed), unless a frozen pool is what this call would make."""
+    def _check(self, frozen: Mapping[str, Json], step: Step, items: Sequence[Item]) -> None:
+        """Raise AssetRefused (pool_frozen, bad_pool), or DataError (source_changed), unless a frozen pool is what this call would make."""
         where = self.folder / SELECTION
         if frozen["kind"] != self.kind:
             raise AssetRefused("pool_frozen", where, f"a pool of kind {frozen['kind']}", f"one of kind {self.kind}, or an empty folder")
@@ -76,18 +76,23 @@ class Freezer:
             new, gone = sorted(ids - known), sorted(frozen["sources"].keys() - ids)
             found = f"{len(new)} sources more{f' such as {new[0]}' if new else ''}, {len(gone)} fewer{f' such as {gone[0]}' if gone else ''}"
             raise AssetRefused("pool_frozen", where, found, f"the {len(known)} sources that it was frozen with")
-        self._check_sources(frozen["sources"], items)
+        self._check_sources(frozen["sources"], items, journal=self.place.journal(step.name, ONE_SHARD).is_file())
 
-    def _check_sources(self, sources: Mapping[str, Json], items: Sequence[Item]) -> None:
+    def _check_sources(self, sources: Mapping[str, Json], items: Sequence[Item], journal: bool) -> None:
+        """Raise as `_check` for a source that is another.   journal : whether there is one, which knows a picture without its source."""
         book = self._book()
         for item in items:
             if (record := sources.get(item.id)) is None:
                 continue
             (source,) = item.sources
             if (change := source.change()) is not None:
-                if change.code == "missing_file":  # its pictures may be there all the same; if not, they cannot be made again, and bad_pool says so
-                    continue
-                raise change
+                if change.code != "missing_file":
+                    raise change
+                if not (journal and all(path.exists() for path in item.outputs)):  # before those that are there are set aside
+                    raise AssetRefused(
+                        "bad_pool", item.id, f"no {source.name}, nor all that was made of it", "the source, or its pictures and the pool's books"
+                    )
+                continue
             if book.get(item.id) != [source.bytes, source.mtime_ns, record["sha256"]] and (found := sha256_file(source.path)) != record["sha256"]:
                 raise AssetRefused("pool_frozen", item.id, f"sha256 {found}", f"{record['sha256']} as the pool was frozen with")
 

@@ -33,10 +33,6 @@ def build_sa1b_pool(
     return Freezer(SA1B, pool, place, asdict(settings), credits_text, max_refused).build(step, items, options)
 
 
-def _no_id(name: str) -> None:
-    """Return that no file in the pool's folder is an item's: photos stay where they are."""
-
-
 def _item(row: Row, table: Path, pool: Path, settings: PhotoSettings) -> Item:
     source = Source.from_row(row, table)
     file = row["path"] if Path(row["path"]).is_absolute() else os.path.relpath(source.path, pool)
