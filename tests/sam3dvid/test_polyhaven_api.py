@@ -6,8 +6,7 @@ import pytest
 
 from sam3dvid.codes import AssetRefused
 from sam3dvid.fetch.frozen import freeze, frozen
-from sam3dvid.fetch.panoramas import check_upstream, fetch_panoramas, missing
-from sam3dvid.fetch.polyhaven import NoPanorama, file_of, in_order, list_hdris, select
+from sam3dvid.fetch.polyhaven import NoPanorama, check_upstream, fetch_panoramas, file_of, in_order, list_hdris, missing, select
 from tests.sam3dvid.servers import Answer, Haven, client, running
 
 SLUGS = ("abandoned_bakery", "brown_photostudio_02", "kloppenheim_06", "rural_asphalt_road", "the_sky_is_on_fire", "venice_sunset")

@@ -16,16 +16,13 @@ from sam3dvid.backgrounds.pool import POLYHAVEN, RELEASABLE, Panorama, both_sums
 from sam3dvid.backgrounds.projection import prefilter, view
 from sam3dvid.backgrounds.settings import PanoramaSettings
 from sam3dvid.codes import AssetRefused
-from sam3dvid.stage import POLYHAVEN_VERSION, hash_order, pool_place
+from sam3dvid.stage import LONGEST_SLUG, POLYHAVEN_VERSION, hash_order, pool_place
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
 from shardwork.ids import is_id, suggest_id
 from shardwork.run import Options
 from shardwork.step import Fields, Item, Source, Step, quarantined
-
-LONGEST_SLUG = 80
-"""The id of a view is ph_<slug>_v<k>, and an id has at most 100 characters."""
 
 
 def build_polyhaven_pool(
