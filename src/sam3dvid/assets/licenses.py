@@ -119,6 +119,18 @@ def spdx(text: str, source: str = "") -> str:
     return _from_words(plain.lower(), "4.0" if source == "objaverse" else "")
 
 
+def spdx_of(name: str, url: str = "", source: str = "") -> str:
+    """Return the SPDX id of a licence; its name as it stands where the id is not certain, "" where nothing is stated.
+
+    url : where its text is, "" if not known; counts before the name.   source : sketchfab, whose names lack a version that is known. The same
+    words mean an older version on Thingiverse.
+    """
+    for text in (url, name):
+        if (found := spdx(text, "objaverse" if source == "sketchfab" else "")) != UNKNOWN:
+            return found
+    return " ".join(name.split())
+
+
 def _from_url(room: str, kind: str, version: str, country: str | None) -> str:
     if room.lower() == "publicdomain":
         return {"zero": "CC0-1.0", "mark": PUBLIC_DOMAIN}.get(kind.lower(), UNKNOWN)
