@@ -79,7 +79,7 @@ rule assets:
 
 rule backgrounds:
     input:
-        [path for branch in ("polyhaven", "sa1b") if branch in BRANCHES for path in all_of(branch)] or no_branch("backgrounds"),
+        [path for branch in ("polyhaven", "sa1b") if branch in BRANCHES for path in all_of(branch)] if CONFIG.backgrounds else no_branch("backgrounds"),
 
 
 rule clips:

@@ -8,6 +8,7 @@ from sam3dvid.backgrounds.pool import SA1B_LICENSE
 from sam3dvid.backgrounds.sa1b_pool import build_sa1b_pool
 from sam3dvid.backgrounds.settings import PhotoSettings
 from sam3dvid.backgrounds.tables import PHOTO_COLUMNS, photo_rows, read_photo_table
+from sam3dvid.stage import books_of
 from shardwork import command
 from shardwork.errors import EXIT_OK, EXIT_SOME_FAILED
 from shardwork.run import Options
@@ -23,7 +24,7 @@ command.add_settings(arguments, PhotoSettings)
 
 def main(args) -> int:
     settings = command.settings_from(args, PhotoSettings)
-    books = args.out.with_name(f"{args.out.name}.books")
+    books = books_of(args.out)
     table = books / "photos.csv"
     write_table(table, PHOTO_COLUMNS, photo_rows(args.photos, table, args.license))
     rows = build_sa1b_pool(read_photo_table(table), table, args.out, books, settings, Options(workers=args.workers))

@@ -4,11 +4,9 @@ import sys
 from pathlib import Path
 
 import _src  # noqa: F401
-from sam3dvid.fetch.agent import new_client
-from sam3dvid.fetch.books import FAILED, FETCHED, Failure, write_failed, write_fetched
-from sam3dvid.fetch.crew import MOST_WORKERS, each
+from sam3dvid.fetch.agent import MOST_WORKERS, each, new_client
+from sam3dvid.fetch.books import FAILED, FETCHED, Failure, read_names, write_failed, write_fetched
 from sam3dvid.fetch.fuel import BASE_URL, OWNER, fetch_model, list_models, records_in
-from sam3dvid.fetch.names import read_names
 from shardwork import command
 from shardwork.errors import EXIT_OK, EXIT_SOME_FAILED, DataError
 from shardwork.files import check_writable

@@ -9,13 +9,11 @@ from pathlib import Path
 import _src  # noqa: F401
 from sam3dvid.backgrounds.pool import Panorama
 from sam3dvid.backgrounds.settings import PanoramaSettings
-from sam3dvid.fetch.agent import new_client
+from sam3dvid.fetch.agent import MOST_WORKERS, new_client
 from sam3dvid.fetch.books import FAILED, Failure, write_failed
-from sam3dvid.fetch.crew import MOST_WORKERS
-from sam3dvid.fetch.frozen import freeze, frozen, same_files
-from sam3dvid.fetch.local import choose
-from sam3dvid.fetch.panoramas import check_upstream, fetch_panoramas, file_in, missing
-from sam3dvid.fetch.polyhaven import API_URL, CREDIT, LICENSE, select
+from sam3dvid.fetch.frozen import choose, freeze, frozen, same_files
+from sam3dvid.fetch.polyhaven import API_URL, CREDIT, LICENSE, check_upstream, fetch_panoramas, file_in, missing, select
+from sam3dvid.stage import books_of
 from shardwork import command
 from shardwork.errors import EXIT_OK, EXIT_SOME_FAILED, DataError, print_error
 from shardwork.files import check_writable
@@ -96,7 +94,7 @@ def build(args, settings, panoramas, stage: Path) -> list[Failure]:
 def main(args) -> int:
     settings = command.settings_from(args, PanoramaSettings)
     stated = {**dataclasses.asdict(settings), "resolution": "" if args.source else f"{args.resolution}k", "source": "folder" if args.source else "polyhaven"}
-    stage = args.out.with_name(args.out.name + ".books")
+    stage = books_of(args.out)
     check_writable(args.out)
     print(CREDIT, flush=True)
     with held_lock(stage / ".lock", args.out, "pool"):

@@ -31,7 +31,8 @@ def main(args) -> int:
     made = [row for shard in split_rows(rows, ASSET_KEY, args.work_shards) for row in the_manifest(place, step, shard)]
     passed = sorted((row["id"], row["split"]) for row in made if row["status"] == "ok")
     shown = passed[: args.limit]
-    write_sheet(args.out, [(asset_id, render_sides(asset_of(args.dataset, asset_id, split) / "mesh.glb", args.size)) for asset_id, split in shown])
+    meshes = [(asset_id, asset_of(args.dataset, asset_id, split) / "mesh.glb") for asset_id, split in shown]
+    write_sheet(args.out, [(asset_id, render_sides(mesh, args.size, args.threads)) for asset_id, mesh in meshes])
     more = f" of {len(passed)}" if len(passed) > len(shown) else ""
     print(f"{args.out}: {len(shown)}{more} assets", file=sys.stderr)
     return 0

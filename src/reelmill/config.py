@@ -147,7 +147,7 @@ class EventsConfig(_Section):
 
 
 class FilterConfig(_Section):
-    """Which assets of the table are used at all; the others are left out before anything starts, and the report of licences counts them."""
+    """Which assets of the table are used at all; the others are left out before anything starts; the log of write_asset_audit counts them."""
 
     licenses: str = Field("", pattern=LICENSES_PATTERN, json_schema_extra={"patternErrorMessage": LICENSES_TEXT})
     """Use only assets under these licences; empty takes every one."""

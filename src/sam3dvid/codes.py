@@ -67,7 +67,7 @@ HINTS: dict[str, str] = {
     "transparent_material": "take it out of the table, or set transparent to opaque",
     "not_canonical": "normalise it first: the longest side of its box is 1 and its middle the origin",
     "too_many_triangles": "simplify it, raise max_triangles, or take it out of the table",
-    "time_limit": "take it out of the table, or raise the limit",
+    "time_limit": "simplify it, or take it out of the table",
     "blender_crashed": "take it out of the table",
     "license_refused": "take it out of the table, or add its licence to licenses",
     "score_too_low": "take it out of the table, or lower the limit",

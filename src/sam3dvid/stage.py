@@ -119,6 +119,8 @@ POOL_COLUMNS = {
     "polyhaven": ("slug", "path", "license", "source_url", "authors", "bytes", "mtime_ns"),
     "sa1b": ("image_id", "path", "license", "bytes", "mtime_ns"),
 }
+LONGEST_SLUG = 80
+"""The id of a view is ph_<slug>_v<k>, and an id has at most 100 characters."""
 ONE_SHARD = "0000-of-0001"
 """A pool is one work shard: it is frozen as a whole."""
 

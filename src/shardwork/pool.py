@@ -124,7 +124,8 @@ def run_tasks(
             for worker in [w for w in live if w.connection in ready or w.process.sentinel in ready]:
                 yield from _hear(worker, live, todo, work, name_of, limits)
             for worker in live:
-                if worker.deadline <= time.monotonic():  # heard of in the next round, as one that died
+                # one that has spoken was in time; another is heard of in the next round, as one that died
+                if worker.deadline <= time.monotonic() and not worker.connection.poll():
                     worker.late, worker.deadline = True, float("inf")
                     worker.process.kill()
     finally:
@@ -149,7 +150,7 @@ def _hear(
             raise result
         if todo:
             live.append(_start(work))
-    elif todo and not (limits.tasks and worker.given >= limits.tasks):
+    elif todo and not worker.late and not (limits.tasks and worker.given >= limits.tasks):
         worker.give(todo.pop(), limits.seconds)
     else:
         live.remove(worker)

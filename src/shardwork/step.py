@@ -76,7 +76,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What a foreign program may do to an item of a step, so that it becomes the item's verdict instead of a fault. The item is tried twice, then alone.
+    """What a foreign program may do to an item of a step, so that it becomes the item's verdict instead of a fault. The item is tried
+    once more, alone.
 
     crashed : the verdict's code where its worker crashed both times.   late : where it was not finished in time.   seconds : that time.
     items : after so many the worker is replaced, as a guard against what the program leaves in memory.   hints : code -> what to do.
@@ -97,6 +98,7 @@ class Step:
     run_item : publishes the item's outputs and returns its fields; a DataError is the item's verdict, a Fault or anything else a fault.
     Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
+    hazard : what a program that the step runs may do to an item, or None.
     """
 
     name: str

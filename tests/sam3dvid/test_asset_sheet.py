@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import trimesh
 from PIL import Image
 
-from tests.sam3dvid.meshfiles import write_scene
+from sam3dvid.assets.contact import write_sheet
 
 pytest.importorskip("bpy", reason="Blender is not installed")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def cube(path):
@@ -69,10 +63,21 @@ def test_nothing_is_left_in_blender(sides):
     assert sum(session.counts().values()) == 1, "the one scene"
 
 
-def test_the_sheet_holds_a_row_for_every_asset_up_to_the_limit(tmp_path):
-    meshes = [write_scene(tmp_path / f"{name}.glb") for name in "abc"]
-    command = [sys.executable, ROOT / "scripts" / "render_asset_sheet.py", "--meshes", *meshes, "--out", tmp_path / "s.png", "--limit", "2", "--size", "16"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{tmp_path / 's.png'}: 2 of 3 assets\n"
+def test_the_pixels_do_not_depend_on_the_threads(tmp_path, sides):
+    from sam3dvid.blender.sheet import render_sides
+
+    assert np.array_equal(render_sides(cube(tmp_path / "cube.glb"), 48, threads=2), sides)
+
+
+def test_two_assets_stand_side_by_side_each_below_its_id(tmp_path):
+    write_sheet(tmp_path / "s.png", [(name, np.full((16, 64, 3), level, np.uint8)) for name, level in (("a", 10), ("b", 20), ("c", 30))])
+    with Image.open(tmp_path / "s.png") as picture:
+        sheet = np.asarray(picture)
+    assert sheet.shape == (2 * (16 + 14), 2 * 64, 3)
+    assert [sheet[y, x, 0] for y in (29, 59) for x in (63, 64)] == [10, 20, 30, 255]
+
+
+def test_a_sheet_of_no_assets_is_a_picture_too(tmp_path):
+    write_sheet(tmp_path / "s.png", [])
     with Image.open(tmp_path / "s.png") as sheet:
-        assert sheet.size == (2 * 4 * 16, 16 + 14)
+        assert len(np.unique(np.asarray(sheet))) > 2, "words"

@@ -117,6 +117,21 @@ def test_flat_scans_are_named_by_their_obj_and_collision_meshes_are_none(tmp_pat
     assert [part[0] for part in json.loads(rows["plate"]["parts"])] == ["libero/plate/model.mtl", "libero/plate/texture.png"]
 
 
+def test_a_scan_among_other_files_lends_them_neither_its_licence_nor_its_axis(tmp_path):
+    scan(tmp_path / "mixed", "mug", "")
+    put(tmp_path / "mixed" / "other" / "vase.obj")
+    put(tmp_path / "mixed" / "lamp.glb")
+    rows = make(tmp_path, "--assets=mixed", "--up-axis=Y")
+    stated = {name: (row["source"], row["license"], row["author"], row["split"]) for name, row in rows.items()}
+    unknown = ("local", "LicenseRef-unknown", "", "train")
+    assert stated == {"mug": ("gso", "CC-BY-4.0", "Google", "eval"), "vase": unknown, "lamp": unknown}
+
+
+def test_a_mark_that_is_no_octal_digit_stands_for_itself_in_metadata(tmp_path):
+    put(tmp_path / "metadata.pbtxt", 'name: "a\\8b"')
+    assert scan_facts(tmp_path).source_name == "a8b"
+
+
 def test_every_mesh_is_an_asset_where_files_are(tmp_path):
     for name in ("a.glb", "b.GLTF", "c.fbx", "uid/scene.gltf", "notes.txt", ".hidden.glb", "x.usdz", "eval/d.glb"):
         put(tmp_path / "files" / name)

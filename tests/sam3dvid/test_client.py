@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from sam3dvid.codes import AssetRefused
-from sam3dvid.fetch.agent import new_client, user_agent
-from sam3dvid.fetch.client import refuse_downgrade
-from sam3dvid.fetch.crew import each
-from sam3dvid.fetch.guard import Slow, SpeedGuard
+from sam3dvid.fetch.agent import each, new_client, user_agent
+from sam3dvid.fetch.client import Slow, SpeedGuard, refuse_downgrade
 from shardwork.errors import DataError
 from tests.sam3dvid.servers import Answer, Sleeps, client, running, tag_of
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from sam3dvid.assets.licenses import spdx_of
 from sam3dvid.codes import AssetRefused
 from sam3dvid.fetch.fuel import fetch_model, list_models, record_of
-from sam3dvid.fetch.licenses import spdx_of
 from shardwork import command
 from tests.sam3dvid.servers import JSON, Answer, client, running
 

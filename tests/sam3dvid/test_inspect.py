@@ -224,3 +224,27 @@ def test_coordinates_far_from_the_origin_are_brought_near_in_full_precision(tmp_
     far = [(x + 5e6, y - 3e6, z) for x, y, z in TETRA]
     found = look(write_obj(tmp_path, vertices=far))
     assert found.origin == (5000000.5, -2999999.5, 0.5) and b"\nv -0.5 -0.5 -0.5\n" in found.path.read_bytes()
+
+
+def test_a_material_whose_name_holds_a_number_sign_keeps_its_colour(tmp_path, look):
+    sources = write_obj(tmp_path / "a", mtl="newmtl Material #25\nKd 1 0 0\n")
+    sources[0].write_text(sources[0].read_text().replace("usemtl m", "usemtl Material #25"))
+    found = look(sources)
+    assert "usemtl Material #25\n" in found.path.read_text()
+    assert found.path.with_suffix(".mtl").read_text() == "newmtl Material #25\nKd 1 0 0\n"
+
+
+@pytest.mark.parametrize("line", ["d", "Tr", "d -halo", "d half"])
+def test_an_opacity_that_is_no_number_is_an_unreadable_mesh(tmp_path, look, line):
+    assert code_of(look, write_obj(tmp_path / "a", mtl=f"newmtl m\n{line}\n")) == "unreadable_mesh"
+
+
+@pytest.mark.parametrize("more", [b"", b"\x01", b"\x01\x02\x03"])
+def test_an_fbx_that_is_cut_within_its_version_is_unreadable(tmp_path, look, more):
+    (tmp_path / "a.fbx").write_bytes(b"Kaydara FBX Binary  \x00\x1a\x00" + more)
+    assert code_of(look, [tmp_path / "a.fbx"]) == "unreadable_mesh"
+
+
+def test_a_buffer_whose_name_no_file_can_have_is_a_missing_part(tmp_path, look):
+    (tmp_path / "a.gltf").write_text(json.dumps({"asset": {"version": "2.0"}, "buffers": [{"uri": "b" * 300, "byteLength": 4}]}))
+    assert code_of(look, [tmp_path / "a.gltf"]) == "missing_part"

@@ -48,6 +48,8 @@ def test_a_licence_that_is_stated_has_its_id(text):
         "CC BY 3.0 US",  # the port may differ
         "https://creativecommons.org/licenses/by/3.0/us/",
         "CC BY 4.0 or MIT",
+        "Not licensed under https://creativecommons.org/licenses/by/4.0/, all rights reserved",
+        "CC-BY-NC-4.0, formerly https://creativecommons.org/licenses/by/4.0/",
         "CC BY 5.0",
         "CC BY-SA-ND 4.0",
         "CC 4.0",

@@ -149,6 +149,25 @@ def test_vertex_colours_of_a_ply_come_out_as_colours_that_show(tmp_path, normali
     assert np.allclose(colours, [1, 0, 0]) and len(colours) == record["num_vertices"]
 
 
+@pytest.mark.parametrize("slot", ["normalTexture", "occlusionTexture", "metallicRoughnessTexture", "baseColorTexture", "emissiveTexture"])
+def test_a_picture_counts_as_colour_only_where_it_decides_what_is_seen(tmp_path, normalized, slot):
+    def change(document):
+        document["images"] = [{"uri": data_uri(write_picture(tmp_path / "t.png").read_bytes())}]
+        document["textures"] = [{"source": 0}]
+        (material,) = document["materials"]
+        material.clear()
+        room = material.setdefault("pbrMetallicRoughness", {}) if slot in ("metallicRoughnessTexture", "baseColorTexture") else material
+        room[slot] = {"index": 0}
+        if slot == "emissiveTexture":
+            material["emissiveFactor"] = [1, 1, 1]
+
+    path = edit_glb(write_scene(tmp_path / "a.glb"), change)
+    if slot in ("baseColorTexture", "emissiveTexture"):
+        assert "uncoloured" not in normalized(path)[0]["notes"]
+    else:
+        assert code_of(normalized, path) == "no_colour"
+
+
 @pytest.mark.parametrize("grey", [255, 204, 190])
 def test_a_grey_that_programs_fill_in_is_no_colour(tmp_path, normalized, grey):
     path = write_scene(tmp_path / "a.glb", mesh=l_shape((grey, grey, grey, 255)))

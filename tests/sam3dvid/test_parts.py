@@ -148,3 +148,9 @@ def test_an_fbx_has_the_textures_that_are_there(tmp_path):
     entries = [b"\x10RelativeFilenameS" + struct.pack("<I", len(name)) + name for name in (b"..\\maps\\t.png", b"embedded.png")]
     (tmp_path / "a.fbx").write_bytes(b"Kaydara FBX Binary  \x00" + b"".join(entries))
     assert names(parts_of(tmp_path / "a.fbx"), "texture") == [("..\\maps\\t.png", "t.png")]
+
+
+@pytest.mark.parametrize("uri", ["x" * 300, "http://[x/a.png", "a\0b", "/etc/passwd"])
+def test_a_name_that_no_file_beside_it_can_have_has_no_path(tmp_path, uri):
+    (tmp_path / "a.gltf").write_text(json.dumps({"images": [{"uri": uri}]}))
+    assert [(part.name, part.path) for part in parts_of(tmp_path / "a.gltf")] == [(uri, None)]

@@ -6,8 +6,7 @@ import pytest
 
 from sam3dvid.codes import AssetRefused
 from sam3dvid.fetch.frozen import freeze, frozen
-from sam3dvid.fetch.panoramas import check_upstream, fetch_panoramas, missing
-from sam3dvid.fetch.polyhaven import NoPanorama, file_of, in_order, list_hdris, select
+from sam3dvid.fetch.polyhaven import NoPanorama, check_upstream, fetch_panoramas, file_of, in_order, list_hdris, missing, select
 from tests.sam3dvid.servers import Answer, Haven, client, running
 
 SLUGS = ("abandoned_bakery", "brown_photostudio_02", "kloppenheim_06", "rural_asphalt_road", "the_sky_is_on_fire", "venice_sunset")
@@ -157,6 +156,15 @@ def test_a_source_that_does_not_answer_is_no_trouble_once_all_is_here(haven, ser
     told: list[str] = []
     check(server, tmp_path, sources, (), told)
     assert len(told) == 1
+    assert refusal(check, server, tmp_path, sources, sources).code == "download_failed"
+
+
+def test_a_file_list_that_does_not_answer_is_no_trouble_once_all_is_here(haven, server, tmp_path):
+    sources = select(client(), "salt", 3, 8, 4, server.url).chosen
+    server.always[f"/files/{sources[1].slug}"] = Answer(503, body=b"")
+    told: list[str] = []
+    check(server, tmp_path, sources, (), told)
+    assert [line.split()[0] for line in told] == [sources[1].slug]
     assert refusal(check, server, tmp_path, sources, sources).code == "download_failed"
 
 

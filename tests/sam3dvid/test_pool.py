@@ -29,7 +29,7 @@ def panoramas(folder, names=("a", "b", "c", "d")):
     for seed, name in enumerate(names):
         path = folder / f"{name}.png"
         if not path.exists():
-            Image.fromarray(np.random.default_rng(seed).integers(0, 256, (512, 1024, 3), np.uint8)).resize((1024, 512)).save(path)
+            Image.fromarray(np.random.default_rng(seed).integers(0, 256, (512, 1024, 3), np.uint8)).save(path)
         found.append(Panorama(name, path, path.stat().st_size, path.stat().st_mtime_ns, authors=("Ada",)))
     return found
 
@@ -104,6 +104,35 @@ def test_what_is_lost_or_spoilt_comes_back_as_it_was(tmp_path, damage):
         (tmp_path / "books").rename(tmp_path / "gone")
     build(tmp_path)
     assert files_of(tmp_path / "pool") == before
+
+
+def test_a_pool_whose_sources_are_gone_is_found_as_it_is(tmp_path):
+    found = panoramas(tmp_path / "in")
+    build(tmp_path, found)
+    before = files_of(tmp_path / "pool")
+    for panorama in found:
+        panorama.path.unlink()
+    build(tmp_path, found)
+    assert files_of(tmp_path / "pool") == before
+
+
+def test_what_cannot_be_made_again_takes_nothing_else_with_it(tmp_path):
+    found = panoramas(tmp_path / "in")
+    build(tmp_path, found)
+    found[1].path.unlink()
+    next((tmp_path / "pool").rglob("ph_b_v1.jpg")).unlink()
+    before = files_of(tmp_path / "pool")
+    with pytest.raises(AssetRefused, match="bad_pool"):
+        build(tmp_path, found)
+    assert files_of(tmp_path / "pool") == before
+
+
+@pytest.mark.parametrize(("length", "code"), [(80, "ok"), (97, "bad_id")])
+def test_a_slug_whose_views_could_have_no_id_is_refused(tmp_path, length, code):
+    slug = "s" * length
+    rows = build(tmp_path, panoramas(tmp_path / "in", ("a", slug)))
+    assert {row["id"]: row["code"] for row in rows} == {"a": "ok", slug: code}
+    verify_pool(tmp_path / "pool")
 
 
 def test_a_refused_panorama_is_a_row_and_not_in_the_pool(tmp_path):

@@ -52,7 +52,7 @@ def cover(width, height, count, seed=7):
 
 
 def test_views_of_2048_by_1024_cover_98_of_a_hundred_arcs():
-    assert cover(2048, 1024, 1500) == pytest.approx(0.9805, abs=0.01)  # three times the spread of 1500 draws
+    assert cover(2048, 1024, 500) == pytest.approx(0.9805, abs=0.02)  # three times the spread of 500 draws
 
 
 @pytest.mark.parametrize(("width", "height"), [(1500, 1000), (1600, 1200), (1000, 1500)])

@@ -78,3 +78,11 @@ def pid_of(task: int) -> int:
 def test_worker_is_replaced_after_so_many_tasks(tasks: int, processes: int) -> None:
     done = list(run_tasks(pid_of, range(7), 1, str, Limits(tasks=tasks)))
     assert sorted(task for task, _ in done) == list(range(7)) and len({pid for _, pid in done}) == processes
+
+
+def test_task_is_not_late_because_its_result_was_fetched_late() -> None:
+    done = []
+    for task, result in run_tasks(pid_of, range(8), 2, str, Limits(seconds=0.5)):
+        done.append((task, result))
+        time.sleep(0.8 if len(done) < 4 else 0)
+    assert sorted(task for task, _ in done) == list(range(8)) and not [result for _, result in done if isinstance(result, Fault)]

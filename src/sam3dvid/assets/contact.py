@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from shardwork.files import write_bytes
 
 LABEL_PX = 14
+BLANK_PX = 192
+"""Width of a sheet without assets."""
 COLUMNS = 2
 
 
 def write_sheet(path: Path, rows: Sequence[tuple[str, NDArray[Any]]]) -> None:
-    """Write a sheet as a PNG, atomically.   rows : (id, (H, W, 3) uint8), all of one size; two assets stand side by side."""
+    """Write a sheet as a PNG, atomically.   rows : (id, (H, W, 3) uint8), all of one size; two assets stand side by side. With none it says so."""
+    rows = rows or [("no asset passed", np.zeros((1, BLANK_PX, 3), np.uint8))]
     height, width = rows[0][1].shape[:2]
     lines = -(-len(rows) // COLUMNS)
     sheet = Image.new("RGB", (width * min(COLUMNS, len(rows)), lines * (height + LABEL_PX)), (255, 255, 255))

@@ -77,7 +77,7 @@ def _text_proto(text: str) -> Iterable[tuple[str, str]]:
 def _unescaped(text: str) -> str:
     def one(match: re.Match[bytes]) -> bytes:
         code = match[1]
-        return bytes([int(code, 8) & 255]) if code[:1].isdigit() else {b"n": b"\n", b"t": b"\t", b"r": b"\r"}.get(code, code)
+        return bytes([int(code, 8) & 255]) if code[:1] in b"01234567" else {b"n": b"\n", b"t": b"\t", b"r": b"\r"}.get(code, code)
 
     return ESCAPE.sub(one, text.encode()).decode("utf-8", "replace")
 

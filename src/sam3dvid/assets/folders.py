@@ -45,23 +45,26 @@ class Found:
 def find_assets(folder: Path, layout: str, split: str = "") -> Found:
     """Return the assets below a folder, sorted by path.
 
-    layout : gso (name/meshes/model.obj, or a folder of name.obj, name.mtl, texture.png), files (every mesh is an asset), or auto: gso where a
-    meshes/model.obj is there.   split : of assets outside subfolders train/ and eval/; "" is eval for gso, else train.
+    layout : gso (name/meshes/model.obj, or a folder of name.obj, name.mtl, texture.png), files (every mesh is an asset), or auto: of gso is what
+    is called meshes/model.obj, and nothing beside it.   split : of assets outside subfolders train/ and eval/; "" is eval for gso, else train.
     Raises DataError (bad_table) if the folder is missing or holds no asset.
     """
     if not folder.is_dir():
         raise DataError("bad_table", folder, "no such folder", "a folder of assets", "correct the path")
     paths = [path for path in walk_files(folder) if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    scans = layout == "gso" or (layout == "auto" and any(path.parts[-2:] == SCAN for path in paths))
-    names = {path: name for path in paths if (name := _scan_name(path) if scans else _file_name(path))}
+    scans = {path for path in paths if layout == "gso" or (layout == "auto" and path.parts[-2:] == SCAN)}
+    names = {path: name for path in paths if (name := _scan_name(path) if path in scans else _file_name(path))}
     if not names:
-        expected = "name/meshes/model.obj or name/name.obj" if scans else "files named " + " ".join(MESH_SUFFIXES)
+        expected = "name/meshes/model.obj or name/name.obj" if layout == "gso" else "files named " + " ".join(MESH_SUFFIXES)
         raise DataError("bad_table", folder, "no assets", expected, "correct the path, or name another --layout")
-    default = split or ("eval" if scans else "train")
-    assets = (FoundAsset(path, folder, name, split_of(path.relative_to(folder), SPLITS, default), scans) for path, name in names.items())
+    assets = tuple(_found(path, folder, name, split, path in scans) for path, name in names.items())
     # .msh, .xml and collision meshes belong to the simulators that flat copies are made for
-    others = () if scans else tuple(path for path in paths if path.suffix.lower() in OTHER_MESHES)
-    return Found(tuple(assets), others, tuple(path for path in paths if path.name == FETCHED))
+    others = () if layout == "gso" else tuple(path for path in paths if path.suffix.lower() in OTHER_MESHES)
+    return Found(assets, others, tuple(path for path in paths if path.name == FETCHED))
+
+
+def _found(path: Path, folder: Path, name: str, split: str, scan: bool) -> FoundAsset:
+    return FoundAsset(path, folder, name, split_of(path.relative_to(folder), SPLITS, split or ("eval" if scan else "train")), scan)
 
 
 def _scan_name(path: Path) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sam3dvid.assets.parts import local_file
 from sam3dvid.assets.textures import Parts
 from sam3dvid.codes import AssetRefused
 
@@ -209,11 +209,6 @@ def _buffer(gltf: Gltf, index: int, buffer: Document, binary: bytes, parts: Part
     if len(data) < size:
         raise gltf.refuse(f"buffers[{index}] has {len(data)} bytes", expected=f"the {size} that its document states")
     return data
-
-
-def local_file(folder: Path, uri: str) -> Path | None:
-    """Return the file that a relative URI names, or None for another address. What should be escaped and is not is common."""
-    return None if "://" in uri else next((path for path in (folder / unquote(uri), folder / uri) if path.is_file()), None)
 
 
 def decode_data_uri(gltf: Gltf, uri: str) -> bytes:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.assets.found import Found
-from sam3dvid.assets.gltf import DRACO, MALFORMED, POINTS, TRIANGLES, Document, Gltf, decode_data_uri, local_file, read_gltf
+from sam3dvid.assets.gltf import DRACO, MALFORMED, POINTS, TRIANGLES, Document, Gltf, decode_data_uri, read_gltf
+from sam3dvid.assets.parts import local_file
 from sam3dvid.assets.textures import Parts, Textures
 from sam3dvid.settings import NormalizeSettings
 
@@ -212,7 +213,7 @@ def write_plain(gltf: Gltf, sources: Parts, scratch: Path) -> Path:
             path = local_file(gltf.folder, uri)
             image.setdefault("name", Path(uri).stem)
             image["uri"] = f"image{index}{Path(uri).suffix}"
-            if path is not None and path.is_file():  # one that no shown material uses may be missing
+            if path is not None:  # one that no shown material uses may be missing
                 (scratch / image["uri"]).symlink_to(path.absolute())
     path = scratch / "asset.gltf"
     path.write_text(json.dumps(document))

@@ -13,6 +13,8 @@ CC_URL = re.compile(r"creativecommons\.org/(licenses|publicdomain)/([a-z-]+)/([0
 VERSION = re.compile(r"v?([1-4]\.[05])")
 CC_VERSIONS = ("1.0", "2.0", "2.5", "3.0", "4.0")
 CC_KINDS = ("BY", "BY-SA", "BY-ND", "BY-NC", "BY-NC-SA", "BY-NC-ND")
+AROUND = frozenset("licensed license licence under the at see cc a this work is available terms of".split())
+"""Words that may stand around the address of a licence."""
 PHRASES = (
     (r"creative\s+commons", "cc"),
     (r"non[\s-]*commercial", "nc"),
@@ -115,8 +117,23 @@ def spdx(text: str, source: str = "") -> str:
     if OWN.fullmatch(plain):
         return plain
     if match := CC_URL.search(plain):
-        return _from_url(*match.groups())
+        found, rest = _from_url(*match.groups()), re.findall(r"[a-z0-9.]+", re.sub(r"\S*creativecommons\.org\S*", " ", plain).lower())
+        # an address inside a sentence may be what the sentence denies
+        alone = set(rest) <= AROUND or spdx(" ".join(rest), source) == found
+        return found if alone else UNKNOWN
     return _from_words(plain.lower(), "4.0" if source == "objaverse" else "")
+
+
+def spdx_of(name: str, url: str = "", source: str = "") -> str:
+    """Return the SPDX id of a licence; its name as it stands where the id is not certain, "" where nothing is stated.
+
+    url : where its text is, "" if not known; counts before the name.   source : sketchfab, whose names lack a version that is known. The same
+    words mean an older version on Thingiverse.
+    """
+    for text in (url, name):
+        if (found := spdx(text, "objaverse" if source == "sketchfab" else "")) != UNKNOWN:
+            return found
+    return " ".join(name.split())
 
 
 def _from_url(room: str, kind: str, version: str, country: str | None) -> str:

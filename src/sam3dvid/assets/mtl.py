@@ -34,7 +34,7 @@ class Material:
 
 
 def read_materials(libraries: list[Path]) -> dict[str, Material]:
-    """Return the materials of MTL files by name; a later definition adds to an earlier one, as Blender reads it. Raises ValueError for no numbers."""
+    """Return the materials of MTL files by name; a later definition adds to an earlier one, as Blender reads it. Raises ValueError for no number."""
     found: dict[str, Material] = {}
     current: Material | None = None
     for library in libraries:
@@ -53,7 +53,7 @@ def read_materials(libraries: list[Path]) -> dict[str, Material]:
 
 def _add(material: Material, key: str, rest: str, folder: Path) -> None:
     if key in ("d", "tr"):
-        value = float(rest.split()[-1])  # after -halo
+        value = float(rest.split()[-1] if rest else rest)  # after -halo
         if key == "d":
             material.dissolve = value
         else:

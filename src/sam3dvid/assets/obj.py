@@ -30,7 +30,7 @@ def check_obj(parts: Parts, settings: NormalizeSettings, scratch: Path) -> Found
     if not data.strip():
         raise _refuse(main, "empty_mesh", f"{len(data)} bytes without anything", "a mesh")
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\\\n", b" ")
-    lines = [(match[1], match[2].partition(b"#")[0]) for match in LINE.finditer(data)]
+    lines = [(match[1], match[2] if match[1] == b"usemtl" else match[2].partition(b"#")[0]) for match in LINE.finditer(data)]  # names may hold a #
     words = {kind: [rest for key, rest in lines if key == kind] for kind in (*KINDS, b"p", b"l", b"f")}
     positions = _numbers(main, words[b"v"], 3)
     counts = {b"v": len(positions), b"vt": len(_numbers(main, words[b"vt"], 1, "texture coordinate")), b"vn": len(words[b"vn"])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 GLB_MAGIC, GLB_HEADER_BYTES, JSON_CHUNK = b"glTF", 20, b"JSON"
 LIBRARY_LINE = re.compile(rb"^[ \t]*mtllib[ \t]+([^\r\n]*)", re.MULTILINE)
@@ -119,9 +120,24 @@ def _existing(name: str, folder: Path) -> Path | None:
     """Return the file of this relative name below or beside a folder, or None; absolute names belong to another machine."""
     for text in dict.fromkeys((name.strip('"'), name.strip('"').replace("\\", "/"))):
         path = folder / text
-        if text and "\0" not in text and not Path(text).is_absolute() and path.is_file():
+        if text and not Path(text).is_absolute() and _is_file(path):
             return path
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file is there; none has a name that is too long or holds a NUL. Raises OSError where the machine is at fault."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
+def local_file(folder: Path, uri: str) -> Path | None:
+    """Return the file that a glTF's URI names below or beside its folder, or None. What should be escaped and is not is common: as written comes second."""
+    return None if "://" in uri else _existing(unquote(uri), folder) or _existing(uri, folder)
 
 
 def _gltf_parts(path: Path) -> Iterator[Part]:
@@ -131,9 +147,7 @@ def _gltf_parts(path: Path) -> Iterator[Part]:
         for entry in entries if isinstance(entries, list) else []:
             uri = entry.get("uri") if isinstance(entry, dict) else None
             if isinstance(uri, str) and not uri.startswith("data:"):
-                # characters that should be escaped and are not are common: as written comes second
-                found = None if urlsplit(uri).scheme else _existing(unquote(uri), path.parent) or _existing(uri, path.parent)
-                yield Part(uri, found, kind)
+                yield Part(uri, local_file(path.parent, uri), kind)
 
 
 def _gltf_json(path: Path) -> dict[str, Any]:

@@ -64,6 +64,8 @@ def check_fbx(parts: Parts, settings: NormalizeSettings, scratch: Path) -> Found
         if re.search(rb"FBXHeaderExtension|FBX \d", head):
             raise AssetRefused("format_unsupported", main.name, "FBX as text", "binary FBX")
         raise AssetRefused("unreadable_mesh", main.name, f"a file that begins with {head[:8]!r}", "a binary FBX file")
+    if len(head) < len(FBX_MAGIC) + 4:
+        raise AssetRefused("unreadable_mesh", main.name, f"{len(head)} bytes", "a whole FBX file")
     version = struct.unpack_from("<I", head, len(FBX_MAGIC))[0]
     if version < OLDEST_FBX:
         raise AssetRefused("format_unsupported", main.name, f"FBX version {version}", f"{OLDEST_FBX} or later")

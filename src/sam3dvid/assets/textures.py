@@ -11,10 +11,11 @@ from pathlib import Path
 
 from PIL import Image
 
+from sam3dvid.backgrounds.images import DAMAGED
 from sam3dvid.codes import AssetRefused
 
-MAX_PIXELS = 16384 * 16384
-"""A texture with more pixels than Blender and GPUs take is refused, as a decompression bomb is."""
+MAX_PIXELS = 178_956_970
+"""A texture with more pixels is refused, as a decompression bomb is: Pillow's own limit, 13,377 x 13,377."""
 
 
 class Parts:
@@ -52,7 +53,7 @@ class Textures:
                     if picture.width * picture.height > MAX_PIXELS:
                         raise ValueError(f"{picture.width} x {picture.height} pixels")
                     picture.load()
-        except (OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, Image.DecompressionBombError) as error:
+        except (*DAMAGED, Image.DecompressionBombError) as error:
             found = f"{name}: {error}".replace("\n", " ")
             if "<_io.BytesIO" in found:  # Pillow names the buffer by its address, which differs in every run
                 found = f"{name} is no picture that can be decoded ({len(data)} bytes)"

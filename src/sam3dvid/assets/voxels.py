@@ -1,6 +1,6 @@
 """Triangles to the voxels of their surface, bit for bit as Open3D's `create_from_triangle_mesh_within_bounds` decides it.
 
-The plain NumPy form of the same rule stands in tests/sam3dvid/reference.py and decides what is right.
+The plain NumPy form of the same rule stands in tests/sam3dvid/voxel_cases.py and decides what is right.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from shardwork.digests import sha256_file
 from shardwork.errors import DataError
 from shardwork.files import write_bytes
 from shardwork.jsonio import Json, read_json, write_json
+from shardwork.locks import held_lock
 from shardwork.place import Place
 from shardwork.run import Options, run_shard
 from shardwork.step import Fields, Item, Step, quarantined
@@ -44,8 +45,13 @@ class Freezer:
         """Return the manifest rows of a pool after it is frozen, or found frozen by the same settings and sources.
 
         step : its run_item returns {"source": {sha256, ...}, "pictures": [rows of the index]}.
-        Raises AssetRefused: pool_frozen before anything changes; bad_pool if no picture passed, or a lost picture could not be made again as it was.
+        Raises Fault (fault_busy) while another process builds it; AssetRefused: pool_frozen before anything changes; bad_pool if no picture passed, or
+        a lost picture could not be made again as it was.
         """
+        with held_lock(self.place.stage / ".freeze.lock", self.folder, "pool"):
+            return self._build(step, items, options)
+
+    def _build(self, step: Step, items: Sequence[Item], options: Options) -> list[Fields]:
         frozen = read_selection(self.folder)
         if frozen is not None:
             lost = self._check(frozen, items)

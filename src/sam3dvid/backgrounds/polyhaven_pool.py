@@ -16,12 +16,13 @@ from sam3dvid.backgrounds.pool import POLYHAVEN, RELEASABLE, Panorama, both_sums
 from sam3dvid.backgrounds.projection import prefilter_width, view
 from sam3dvid.backgrounds.settings import PanoramaSettings
 from sam3dvid.codes import AssetRefused
-from sam3dvid.stage import POLYHAVEN_VERSION, hash_order, pool_place
+from sam3dvid.stage import LONGEST_SLUG, POLYHAVEN_VERSION, hash_order, pool_place
 from shardwork.digests import sha256_file
+from shardwork.errors import DataError
 from shardwork.files import atomic_path
-from shardwork.ids import is_id
+from shardwork.ids import is_id, suggest_id
 from shardwork.run import Options
-from shardwork.step import Fields, Item, Source, Step
+from shardwork.step import Fields, Item, Source, Step, quarantined
 
 
 def build_polyhaven_pool(
@@ -49,7 +50,9 @@ def select(panoramas: Sequence[Panorama], settings: PanoramaSettings) -> list[Pa
 
 def _item(panorama: Panorama, pool: Path, settings: PanoramaSettings) -> Item:
     split = split_of(settings.salt, panorama.slug, settings.eval_fraction)
-    outputs = tuple(pool / split / f"ph_{panorama.slug}_v{k}.jpg" for k in range(settings.views)) if is_id(panorama.slug) else ()
+    names = [f"ph_{panorama.slug}_v{k}" for k in range(settings.views)]
+    fine = all(map(is_id, names))  # a slug may be an id and yet too long for its views to have one
+    outputs = tuple(pool / split / f"{name}.jpg" for name in names) if fine else ()
     inputs = {
         "split": split,
         "source_url": panorama.source_url,
@@ -58,7 +61,13 @@ def _item(panorama: Panorama, pool: Path, settings: PanoramaSettings) -> Item:
         "md5": panorama.md5,
     }
     source = Source(panorama.path, panorama.path.name, panorama.bytes, panorama.mtime_ns)
-    return Item(panorama.slug, inputs, outputs, sources=(source,))
+    verdict = quarantined(panorama.slug, _too_long(panorama.slug)) if is_id(panorama.slug) and not fine else None
+    return Item(panorama.slug, inputs, outputs, sources=(source,), verdict=verdict)
+
+
+def _too_long(slug: str) -> DataError:
+    hint = f"name it {suggest_id(slug[:LONGEST_SLUG])!r} in the table (the file itself may keep its name)"
+    return DataError("bad_id", repr(slug), f"{len(slug)} characters", f"at most {LONGEST_SLUG}, as its views are named after it", hint)
 
 
 def _make(item: Item, settings: PanoramaSettings) -> Fields:

@@ -66,7 +66,7 @@ class Pool:
 
 def is_eval(salt: str, key: str, fraction: float) -> bool:
     """Return whether the picture or panorama of this id belongs to eval. Source: synthetic spec, section 4."""
-    return int(hashlib.sha256(f"{salt}:{key}".encode()).hexdigest(), 16) % 10000 < fraction * 10000
+    return int(hashlib.sha256(f"{salt}:{key}".encode()).hexdigest(), 16) % 10000 < round(fraction * 10000, 6)
 
 
 def split_of(salt: str, key: str, fraction: float) -> str:

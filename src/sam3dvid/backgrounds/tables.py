@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,14 +9,15 @@ from pathlib import Path
 
 from sam3dvid.backgrounds.images import PHOTO_SUFFIXES
 from sam3dvid.backgrounds.panorama import SUFFIXES
-from sam3dvid.backgrounds.pool import Panorama
+from sam3dvid.backgrounds.pool import POLYHAVEN, SA1B, Panorama
+from sam3dvid.stage import POOL_COLUMNS, POOL_KEYS, read_pool_table
 from shardwork.errors import DataError
-from shardwork.tables import Row, read_table, whole_number
+from shardwork.listing import name_in_table, size_and_time
+from shardwork.tables import Row, whole_number
 
-PANORAMA_KEY, PHOTO_KEY = "slug", "image_id"
-PANORAMA_COLUMNS = (PANORAMA_KEY, "path", "license", "source_url", "authors", "bytes", "mtime_ns")
+PANORAMA_KEY, PHOTO_KEY = POOL_KEYS[POLYHAVEN], POOL_KEYS[SA1B]
+PANORAMA_COLUMNS, PHOTO_COLUMNS = POOL_COLUMNS[POLYHAVEN], POOL_COLUMNS[SA1B]
 """authors : names joined by "; "."""
-PHOTO_COLUMNS = (PHOTO_KEY, "path", "license", "bytes", "mtime_ns")
 RESOLUTION = re.compile(r"_[0-9]+k$")
 """What Poly Haven puts behind the slug in a file's name."""
 
@@ -51,9 +51,8 @@ def photo_rows(folders: Sequence[Path], table: Path, license_id: str) -> list[Ro
 
 
 def _seen(path: Path, table: Path) -> dict[str, str]:
-    stat = path.stat()
-    name = str(path) if path.is_absolute() else os.path.relpath(path, table.parent)
-    return {"path": name, "bytes": str(stat.st_size), "mtime_ns": str(stat.st_mtime_ns)}
+    size, time = size_and_time(path)
+    return {"path": name_in_table(path, table), "bytes": size, "mtime_ns": time}
 
 
 def _unique(rows: Sequence[Row], key: str) -> list[Row]:
@@ -78,20 +77,10 @@ def read_panorama_table(path: Path) -> list[Panorama]:
             license=row["license"],
             authors=tuple(filter(None, row["authors"].split("; "))),
         )
-        for row in _rows(path, PANORAMA_KEY, PANORAMA_COLUMNS)
+        for row in read_pool_table(POLYHAVEN, path)
     ]
 
 
 def read_photo_table(path: Path) -> list[Row]:
     """Return the rows of a photo table. Raises DataError (bad_table, duplicate_id)."""
-    return _rows(path, PHOTO_KEY, PHOTO_COLUMNS)
-
-
-def _rows(path: Path, key: str, columns: Sequence[str]) -> list[Row]:
-    rows = read_table(path, key, columns[1:])
-    if not rows:
-        raise DataError("bad_table", path, "no rows", "at least one", "make the table from a folder that holds pictures")
-    for row in rows:
-        whole_number(row, "bytes", f"{path}: {row[key]!r}")
-        whole_number(row, "mtime_ns", f"{path}: {row[key]!r}")
-    return rows
+    return read_pool_table(SA1B, path)

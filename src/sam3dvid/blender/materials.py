@@ -101,7 +101,7 @@ def settle_colour(pieces: Sequence[Piece], settings: NormalizeSettings, where: s
         for slot in sorted(set(piece.slots.tolist())):
             material = piece.materials[slot]
             by_vertex = piece.colours is not None and (material is None or _shows_vertex_colours(material))
-            if material is not None and ((piece.uvs and any(True for _ in images_of(material))) or _own_colour(material)):
+            if material is not None and ((piece.uvs and _shows_picture(material)) or _own_colour(material)):
                 coloured += 1
             elif piece.colours is not None:
                 name = material.name if material else None
@@ -119,6 +119,22 @@ def settle_colour(pieces: Sequence[Piece], settings: NormalizeSettings, where: s
     if plain:
         notes.add("uncoloured_parts" if coloured else "uncoloured")
     return notes
+
+
+def _shows_picture(material: bpy.types.Material) -> bool:
+    """Return whether a picture decides the colour that a material shows or emits: one of normals, gloss or occlusion alone leaves it grey."""
+    surface = _surface(material)
+    names = ("Base Color", "Emission Color")
+    todo = [surface.inputs[name] for name in names] if surface else [socket for node in _nodes(material) for socket in node.inputs if node.type == "EMISSION"]
+    seen: set[str] = set()
+    while todo:
+        for link in todo.pop().links:
+            if link.from_node.type == "TEX_IMAGE":
+                return True
+            if link.from_node.name not in seen:
+                seen.add(link.from_node.name)
+                todo.extend(link.from_node.inputs)
+    return False
 
 
 def _shows_vertex_colours(material: bpy.types.Material) -> bool:

@@ -27,28 +27,30 @@ GRAY = 0.18
 VIEW = {"view_transform": "Standard", "look": "None", "exposure": 0.0, "gamma": 1.0}
 
 
-def render_sides(glb: Path, size: int) -> NDArray[Any]:
+def render_sides(glb: Path, size: int, threads: int = 1) -> NDArray[Any]:
     """Return four views of a canonical GLB side by side, (size, 4*size, 3) uint8, sRGB: from +X, +Y, -X and -Y, each 20 degrees above.
 
+    threads : of the renderer; the pixels do not depend on it.
     Raises Fault (fault_bug) if Blender does not take a view setting.
     """
     session.start()
     try:
         with silence():
             bpy.ops.import_scene.gltf(filepath=str(glb), loglevel=50)
-        camera = _set_up(size)
+        camera = _set_up(size, threads)
         with tempfile.TemporaryDirectory(prefix="sides-") as folder:
             return np.concatenate([_render(camera, azimuth, Path(folder) / "side.png") for azimuth in AZIMUTHS_DEG], axis=1)
     finally:
         session.clear()
 
 
-def _set_up(size: int) -> bpy.types.Object:
+def _set_up(size: int, threads: int) -> bpy.types.Object:
     """Set light, background and render settings; return the camera."""
     scene = bpy.context.scene
     scene.render.engine = "CYCLES"
     scene.cycles.device, scene.cycles.samples, scene.cycles.seed = "CPU", SAMPLES, 0
     scene.cycles.use_denoising = False
+    scene.render.threads_mode, scene.render.threads = "FIXED", threads
     scene.render.resolution_x = scene.render.resolution_y = size
     scene.render.resolution_percentage = 100
     scene.render.film_transparent = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import requests
 import urllib3
 
 from sam3dvid.codes import AssetRefused
-from sam3dvid.fetch.guard import Slow, SpeedGuard
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, loads
 
@@ -242,3 +242,28 @@ def _short(error: Any) -> str:
     text = " ".join(str(reason or error).split())
     text = text.partition(" object at 0x")[0] if " object at 0x" in text and ": " not in text else text.rpartition(">: ")[2]
     return f"{type(error).__name__}: {text[:160]}"
+
+
+class Slow(Exception):
+    """A body stays below the least rate."""
+
+
+class SpeedGuard:
+    """Counts bytes and raises Slow after each stretch of time in which too few came.
+
+    bytes_per_second : the least rate.   seconds : how long a stretch is.   clock : returns seconds, for tests.
+    """
+
+    def __init__(self, bytes_per_second: float, seconds: float, clock: Callable[[], float] | None = None) -> None:
+        self._rate, self._seconds, self._clock = bytes_per_second, seconds, clock or time.monotonic
+        self._since, self._bytes = self._clock(), 0
+
+    def count(self, size: int) -> None:
+        """Note `size` further bytes. Raises Slow."""
+        self._bytes += size
+        gone = self._clock() - self._since
+        if gone < self._seconds:
+            return
+        if self._bytes < self._rate * gone:
+            raise Slow(f"{self._bytes} bytes in {gone:.0f} seconds")
+        self._since, self._bytes = self._since + gone, 0

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from sam3dvid.assets.licenses import spdx_of
 from sam3dvid.codes import AssetRefused
 from sam3dvid.fetch.books import Record
 from sam3dvid.fetch.client import Client
-from sam3dvid.fetch.licenses import spdx_of
 from sam3dvid.fetch.unzip import unpack
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError

@@ -9,10 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from sam3dvid.assets.licenses import spdx_of
 from sam3dvid.codes import AssetRefused
-from sam3dvid.fetch.books import Record
-from sam3dvid.fetch.licenses import spdx_of
-from sam3dvid.fetch.names import read_names
+from sam3dvid.fetch.books import Record, read_names
 from sam3dvid.stage import MESH_SUFFIXES
 from shardwork.errors import DataError
 from shardwork.jsonio import loads

@@ -1,20 +1,22 @@
-"""Poly Haven's public API: which panoramas there are, which are chosen, and which file of each.
+"""Poly Haven's public API: which panoramas there are, which are chosen, which file of each, and that file on disk, verified.
 
 Source: https://api.polyhaven.com (GET /assets?type=hdris, GET /files/{id}); synthetic spec, section 4.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
 from sam3dvid.codes import AssetRefused
+from sam3dvid.fetch.agent import each
+from sam3dvid.fetch.books import Failure
 from sam3dvid.fetch.client import Client
-from sam3dvid.fetch.crew import each
+from sam3dvid.fetch.download import measure
+from sam3dvid.stage import hash_order
 from shardwork.errors import DataError
 from shardwork.jsonio import Json
 
@@ -26,6 +28,7 @@ _SLUG = re.compile(r"[A-Za-z0-9_-]{1,50}")
 _SIZE = re.compile(r"([1-9][0-9]?)k")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _SUFFIXES = {"tonemapped": (".jpg", ".jpeg", ".png"), "exr": (".exr",), "hdr": (".hdr",)}
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def _authors(value: Json) -> tuple[str, ...]:
 
 def in_order(slugs: Iterable[str], salt: str) -> list[str]:
     """Return slugs by sha256(salt + slug): an order that no later panorama disturbs."""
-    return sorted(slugs, key=lambda slug: (hashlib.sha256((salt + slug).encode()).hexdigest(), slug))
+    return sorted(slugs, key=lambda slug: (hash_order(salt, slug), slug))
 
 
 def file_of(client: Client, slug: str, authors: tuple[str, ...], resolution: int, base: str = API_URL) -> Upstream:
@@ -159,3 +162,69 @@ def select(client: Client, salt: str, limit: int, resolution: int, workers: int,
             else:
                 chosen[slug] = found
     return Selection(tuple(chosen[slug] for slug in in_order(chosen, salt)), dict(sorted(passed_over.items())))
+
+
+def refuse_changed(pool: Path, then: Upstream, now: Upstream) -> None:
+    """Raise AssetRefused (pool_frozen) where a source holds another file than the one that was chosen. That it moved is no matter."""
+    if (then.md5, then.bytes) != (now.md5, now.bytes):
+        found = f"{then.slug} is {now.kind} of {now.bytes} bytes, md5 {now.md5}, at its source"
+        raise AssetRefused("pool_frozen", pool, found, f"{then.kind} of {then.bytes} bytes, md5 {then.md5}, as the folder was made with")
+
+
+def file_in(downloads: Path, upstream: Upstream) -> Path:
+    """Return where a panorama is kept."""
+    return downloads / f"{upstream.slug}{upstream.suffix}"
+
+
+def missing(sources: Sequence[Upstream], downloads: Path) -> list[Upstream]:
+    """Return the panoramas that are not on disk with the frozen size and md5."""
+
+    def there(upstream: Upstream) -> bool:
+        path = file_in(downloads, upstream)
+        if not path.is_file() or path.stat().st_size != upstream.bytes:
+            return False
+        return measure(path).md5 == upstream.md5
+
+    return [upstream for upstream in sources if not there(upstream)]
+
+
+def check_upstream(client: Client, pool: Path, sources: Sequence[Upstream], lacking: Sequence[Upstream], workers: int, base: str, tell: Tell) -> None:
+    """Raise AssetRefused (pool_frozen) where the source states another digest than the frozen one for any panorama.
+
+    lacking : those not yet on disk. If there are none, a source that cannot be reached is no trouble: all that the pool needs is here.
+    A panorama that the source no longer has is one either, as long as it is on disk.
+    """
+    try:
+        list_hdris(client, base)
+    except AssetRefused as error:
+        if lacking:
+            raise
+        tell(f"not compared with its source, which does not answer: {error.found}")
+        return
+    for upstream, now in each(client, lambda one: as_it_is_now(client, one, base), sources, workers):
+        if isinstance(now, Upstream):
+            refuse_changed(pool, upstream, now)
+        elif isinstance(now, DataError) and not isinstance(now, NoPanorama):
+            if lacking:
+                raise now
+            tell(f"{upstream.slug} is not compared with its source: {now.found}")
+
+
+def fetch_panoramas(client: Client, wanted: Sequence[Upstream], downloads: Path, workers: int, tell: Tell) -> list[Failure]:
+    """Download panoramas into a folder, resuming what is there, and return those that did not come.
+
+    tell : called with a line for each that is done.   OSError and Fault are let through.
+    """
+    failures, done = [], 0
+
+    def fetch(upstream: Upstream) -> int:
+        return client.download(upstream.url, file_in(downloads, upstream), upstream.bytes, upstream.md5).bytes
+
+    for upstream, result in each(client, fetch, wanted, workers):
+        if isinstance(result, DataError):
+            failures.append(Failure.of(upstream.slug, upstream.url, result))
+            tell(f"failed: {result}")
+        else:
+            done += 1
+            tell(f"{done} of {len(wanted)}: {upstream.slug}, {result / 1e6:.1f} MB")
+    return failures
