@@ -127,10 +127,12 @@ class VoxelizeWorld(NormalizeWorld):
 
 class TestNormalizeAssets(StageContract):
     world_class = NormalizeWorld
+    kills, calls = (2, 7), (1, 5)
 
 
 class TestVoxelizeAssets(StageContract):
     world_class = VoxelizeWorld
+    kills, calls = (2, 7), (1, 5)
 
     @pytest.mark.parametrize("kind", ["flipped", "missing"])
     def test_mesh_that_changed_since_it_was_normalised_is_set_aside_and_made_again(self, world: VoxelizeWorld, undisturbed, kind: str) -> None:
