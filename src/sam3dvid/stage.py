@@ -153,9 +153,18 @@ def read_pool_table(kind: str, path: Path) -> list[Row]:
     return rows
 
 
+SELECTION = "selection.json"
+"""The file that freezes a pool."""
+
+
+def is_frozen(pool: Path) -> bool:
+    """Return whether a frozen pool stands in a folder."""
+    return (pool / SELECTION).is_file()
+
+
 def check_pool(pool: Path) -> None:
     """Raise DataError (bad_pool) unless a frozen pool stands in a folder."""
-    if not (pool / "selection.json").is_file():
+    if not is_frozen(pool):
         hint = "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk"
         raise DataError("bad_pool", pool, "no selection.json", "a frozen pool", hint)
 

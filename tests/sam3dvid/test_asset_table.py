@@ -279,3 +279,10 @@ def test_a_folder_without_assets_is_refused(tmp_path):
 def test_a_default_licence_that_means_nothing_is_refused(tmp_path):
     put(tmp_path / "files" / "a.glb")
     assert "[bad_argument]" in make(tmp_path, "--assets=files", "--license=cc by", code=2)
+
+
+def test_a_link_to_a_file_beside_it_takes_nothing_of_its_name(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b.glb").write_bytes(b"glTF")
+    (tmp_path / "in" / "a.glb").symlink_to("b.glb")
+    assert [asset.name for asset in find_assets(tmp_path / "in", "files").assets] == ["b"]
