@@ -190,3 +190,14 @@ def test_20000_assets_show_the_whole_run(project: AssetsProject) -> None:
     project.write_config("run: big\nassets:\n  table: data/assets.csv\n")
     said = project.ok("--dry-run", "--quiet", "rules")
     assert (jobs(said, "normalize_assets"), jobs(said, "voxelize_assets"), jobs(said, "total")) == (20, 20, 45)
+
+
+def test_changed_asset_is_made_again_also_without_snakemakes_records(project: AssetsProject) -> None:
+    made = project.results() / "assets" / "eval" / "NA.glb"
+    before = made.read_bytes()
+    shutil.rmtree(project.folder / ".snakemake")
+    write_box(project.folder / "data" / "assets" / "NA" / "meshes", 77)
+    (project.folder / "data" / "assets" / "NA" / "meshes" / "model.obj").touch()
+    project.tables()
+    project.ok("assets")
+    assert made.read_bytes() != before
