@@ -78,7 +78,7 @@ rule backgrounds:
 
 rule report:
     input:
-        [report_of(branch) for branch in BRANCHES],
+        [path for branch in BRANCHES for path in (report_of(branch), *BRANCHES[branch]["manifests"])],
 
 
 onsuccess:

@@ -199,5 +199,5 @@ def test_changed_asset_is_made_again_also_without_snakemakes_records(project: As
     write_box(project.folder / "data" / "assets" / "NA" / "meshes", 77)
     (project.folder / "data" / "assets" / "NA" / "meshes" / "model.obj").touch()
     project.tables()
-    project.ok("assets")
+    project.ok("report")
     assert made.read_bytes() != before
