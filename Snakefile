@@ -25,8 +25,6 @@ localrules:
     backgrounds,
     events,
     report,
-    checksum_events,
-    write_event_manifest,
     write_report,
     gate,
 
@@ -86,4 +84,4 @@ onsuccess:
 
 
 onerror:
-    print("the run did not finish; as last reported:", ending(), sep="\n")
+    print(*errors_of(log), "the run did not finish; as last reported:", ending(), sep="\n")

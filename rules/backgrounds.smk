@@ -16,6 +16,7 @@ def pool_branch(kind, section, rows, version):
         "manifests": [manifest],
         "built": [RUN / "report" / f"{kind}.png"],
         "release": section.pool,
+        "there": Path(section.pool) / clip_stage.SELECTION,
         "table": section.table,
         "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
     }

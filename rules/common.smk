@@ -1,5 +1,6 @@
 """What all rules share: the checked configuration, the interpreter of the steps, and the one way in which errors of the input end the run."""
 
+import re
 import secrets
 import shlex
 from pathlib import Path
@@ -31,7 +32,8 @@ LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
 """Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
-branches' rules. max_quarantined : where its section has its own."""
+branches' rules. max_quarantined : where its section has its own.   told : a log whose last line is worth showing.   there : what must be there
+before its release is one."""
 
 
 wildcard_constraints:
@@ -74,9 +76,18 @@ def ending():
     for branch in BRANCHES:
         text = Path(f"{RUN}/report/{branch}.txt")
         lines.append(text.read_text() + f"  results: {RUN}/, this report: {text}" if text.exists() else f"{branch}: not finished")
-        if all(path.exists() for path in BRANCHES[branch]["built"]):
-            lines.append(f"  release: {BRANCHES[branch]['release']}/")
+        if (told := BRANCHES[branch].get("told")) and told.exists():
+            lines += [f"  {line}" for line in told.read_text().splitlines()[-1:]]
+        if all(path.exists() for path in (*BRANCHES[branch]["built"], *filter(None, [BRANCHES[branch].get("there")]))):
+            lines.append(f"  dataset: {BRANCHES[branch]['release']}/")
     return "\n".join([*lines, f"  logs of the jobs: {LOGS}/", ""])
+
+
+def errors_of(snakemake_log):
+    """Return the last error line in the log of each job that failed: with --quiet, Snakemake shows none of them."""
+    logs = dict.fromkeys(re.findall(r"^ +log: (.+) \(check log file", Path(snakemake_log).read_text(), re.MULTILINE))
+    lines = [[line for line in Path(log).read_text().splitlines() if line.startswith("error: ")] for log in logs if Path(log).exists()]
+    return [found[-1] for found in lines if found]
 
 
 def report_of(branch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -325,6 +326,11 @@ def _agreeing(config: Config) -> Config:
         found = f"true with frames_per_bin {events.frames_per_bin} and interpolate_bins {str(events.interpolate_bins).lower()}"
         hint = "a control video shows one frame step in each frame: set these two, or controls to false"
         raise DataError(E_CONFIG_VALUE, "config: events.controls", found, "frames_per_bin 1 and interpolate_bins false", hint)
+    pools = config.backgrounds
+    if pools and pools.polyhaven and pools.sa1b:
+        one, other = (Path(os.path.normpath(part.pool)) for part in (pools.polyhaven, pools.sa1b))
+        if one.is_relative_to(other) or other.is_relative_to(one):
+            raise DataError(E_CONFIG_VALUE, "config: backgrounds.sa1b.pool", f"{other}, where the polyhaven pool is", "a folder of its own", "name another")
     return config
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from sam3dvid.assets.licenses import settled
 from shardwork.branch import Branch, Stage, branch_of
 from shardwork.errors import DataError
 from shardwork.ids import is_id
@@ -91,7 +92,15 @@ def read_asset_table(path: Path) -> list[Row]:
         whole_number(row, "bytes", where)
         whole_number(row, "mtime_ns", where)
         sources_of(row, path)
-    return rows
+    return [_with_license(row, path) for row in rows]
+
+
+def _with_license(row: Row, table: Path) -> Row:
+    """Return a row with the SPDX id of its licence, which people may have written otherwise. Raises DataError (bad_table)."""
+    if (found := settled(row["license"])) is None:
+        where, hint = f"{table}: {row[ASSET_KEY]!r}", "write its id, LicenseRef-NAME for one of your own, or leave it empty if it is not known"
+        raise DataError("bad_table", where, f"license is {row['license'][:60]!r}", "an SPDX id such as CC-BY-4.0", hint)
+    return {**row, "license": found}
 
 
 def sources_of(row: Row, table: Path) -> tuple[Source, ...]:
