@@ -194,6 +194,36 @@ def test_a_texture_keeps_its_bytes(tmp_path, normalized, suffix):
     assert record["textures"] == [{"name": "texture", "width": 32, "height": 16}]
 
 
+@pytest.mark.parametrize("kind", ["gif", "ppm", "pcx"])
+@pytest.mark.parametrize("place", ["linked", "embedded"])
+def test_a_picture_that_blender_cannot_read_is_refused(tmp_path, normalized, kind, place):
+    texture = write_picture(tmp_path / f"texture.{kind}")
+    sources = [*write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd texture.{kind}\n"), texture]
+    if place == "embedded":
+
+        def change(document):
+            document["images"] = [{"uri": data_uri(texture.read_bytes())}]
+            document["textures"] = [{"source": 0}]
+            document["materials"][0]["pbrMetallicRoughness"] = {"baseColorTexture": {"index": 0}}
+
+        sources = [edit_glb(write_scene(tmp_path / "a.glb"), change)]
+    with pytest.raises(AssetRefused, match=r"Blender does not read.*unreadable_texture"):
+        normalized(sources)
+
+
+def test_a_picture_that_the_exporter_loses_is_refused(tmp_path, normalized, monkeypatch):
+    from sam3dvid.blender import normalize as module
+
+    def lossy(path, export=module.export):
+        export(path)
+        edit_glb(path, lambda document: document["materials"][0]["pbrMetallicRoughness"].pop("baseColorTexture"))
+
+    monkeypatch.setattr(module, "export", lossy)
+    sources = [*write_obj(tmp_path, mtl="newmtl m\nmap_Kd t.png\n"), write_picture(tmp_path / "t.png")]
+    with pytest.raises(AssetRefused, match=r"material 'm' loses its picture as baseColorTexture.*unreadable_texture"):
+        normalized(sources, "Z")
+
+
 def test_a_name_with_blanks_is_found(tmp_path, normalized):
     sources = write_obj(tmp_path, mtl="newmtl m\nmap_Kd -s 1 1 1 my texture.png\n")
     assert normalized([*sources, write_picture(tmp_path / "my texture.png")], "Z")[0]["textures"][0]["name"] == "my texture"
