@@ -234,6 +234,24 @@ def test_a_material_whose_name_holds_a_number_sign_keeps_its_colour(tmp_path, lo
     assert found.path.with_suffix(".mtl").read_text() == "newmtl Material #25\nKd 1 0 0\n"
 
 
+def test_a_material_that_no_library_defines_is_a_missing_part_or_kept_grey(tmp_path, look):
+    sources = write_obj(tmp_path, mtl="newmtl other\nKd 1 0 0\n")
+    with pytest.raises(AssetRefused, match=r"no material 'm' in 1 libraries.*missing_part"):
+        look(sources)
+    assert look(sources, untextured="keep").triangles == (4, 4)
+
+
+@pytest.mark.parametrize(("colour", "code"), [((), "missing_part"), ((0.9, 0.1, 0.1), None)])
+def test_a_material_name_without_a_library_is_no_fault_where_the_vertices_have_colours(tmp_path, look, colour, code):
+    obj, mtl = write_obj(tmp_path, vertices=[(*vertex, *colour) for vertex in TETRA])
+    mtl.unlink()
+    obj.write_text(obj.read_text().replace("mtllib model.mtl", ""))
+    if code:
+        assert code_of(look, [obj]) == code
+    else:
+        assert look([obj]).triangles == (4, 4)
+
+
 @pytest.mark.parametrize("line", ["d", "Tr", "d -halo", "d half"])
 def test_an_opacity_that_is_no_number_is_an_unreadable_mesh(tmp_path, look, line):
     assert code_of(look, write_obj(tmp_path / "a", mtl=f"newmtl m\n{line}\n")) == "unreadable_mesh"
