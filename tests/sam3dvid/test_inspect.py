@@ -188,11 +188,25 @@ def test_an_obj_that_says_it_is_opaque_is(tmp_path, look, line):
     assert look(write_obj(tmp_path, mtl=f"newmtl m\nKd 1 0 0\n{line}\n")).notes == set()
 
 
-@pytest.mark.parametrize("change", [{"alphaMode": "BLEND"}, {"alphaMode": "MASK"}, {"extensions": {"KHR_materials_transmission": {}}}])
+@pytest.mark.parametrize("change", [{"alphaMode": "BLEND"}, {"alphaMode": "MASK"}, {"extensions": {"KHR_materials_transmission": {"transmissionFactor": 0.1}}}])
 def test_a_gltf_material_that_is_not_opaque_is_refused(tmp_path, look, change):
     sources = glb(tmp_path, lambda d: d["materials"][0].update(change))
     assert code_of(look, sources) == "transparent_material"
     assert look(sources, transparent="opaque").notes == {"forced_opaque"}
+
+
+SEE_THROUGH = {"transmission": "transmissionFactor", "volume": "thicknessFactor", "diffuse_transmission": "diffuseTransmissionFactor"}
+
+
+@pytest.mark.parametrize("factor", [None, 0, 0.5])
+@pytest.mark.parametrize("name", SEE_THROUGH)
+def test_an_extension_lets_light_through_only_where_its_factor_is_above_zero(tmp_path, look, name, factor):
+    extension = {} if factor is None else {SEE_THROUGH[name]: factor}
+    sources = glb(tmp_path, lambda d: d["materials"][0].update(extensions={f"KHR_materials_{name}": extension}))
+    if factor:
+        assert code_of(look, sources) == "transparent_material"
+    else:
+        assert look(sources).notes == set()
 
 
 def test_a_picture_that_is_emitted_at_zero_strength_is_no_colour(tmp_path, look):

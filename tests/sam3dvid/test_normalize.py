@@ -168,6 +168,13 @@ def test_a_picture_counts_as_colour_only_where_it_decides_what_is_seen(tmp_path,
         assert code_of(normalized, path) == "no_colour"
 
 
+@pytest.mark.parametrize("illum", range(11))
+def test_an_illumination_model_makes_neither_glass_nor_metal_of_an_opaque_obj(tmp_path, normalized, illum):
+    mtl = f"newmtl m\nillum {illum}\nKd 0.8 0.1 0.1\nKa 0 0 0\nTf 1 1 1\nNi 1.0\n"  # as Maya writes it, with 4
+    record, _, _, out = normalized(write_obj(tmp_path, mtl=mtl), "Z")
+    assert record["notes"] == [] and glb_document(out)["materials"][0]["pbrMetallicRoughness"]["metallicFactor"] == 0
+
+
 @pytest.mark.parametrize("grey", [255, 204, 190])
 def test_a_grey_that_programs_fill_in_is_no_colour(tmp_path, normalized, grey):
     path = write_scene(tmp_path / "a.glb", mesh=l_shape((grey, grey, grey, 255)))

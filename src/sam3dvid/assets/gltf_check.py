@@ -30,7 +30,12 @@ READABLE = {
     ),
 }
 """Extensions that a file may require: Blender 4.5 reads them, or what it leaves out changes neither shape nor colour much."""
-SEE_THROUGH = ("KHR_materials_transmission", "KHR_materials_volume", "KHR_materials_diffuse_transmission")
+SEE_THROUGH = {
+    "KHR_materials_transmission": "transmissionFactor",
+    "KHR_materials_volume": "thicknessFactor",
+    "KHR_materials_diffuse_transmission": "diffuseTransmissionFactor",
+}
+"""Extensions that can let light through, and the factor of each that decides whether it does."""
 
 
 def check_gltf(sources: Parts, settings: NormalizeSettings, scratch: Path) -> Found:
@@ -148,9 +153,9 @@ def _corners(gltf: Gltf, shape: Document, total: int) -> NDArray[Any] | None:
 
 
 def not_opaque(material: Document) -> bool:
-    """Return whether a glTF material lets something behind it through."""
+    """Return whether a glTF material lets something behind it through; an extension whose factor is 0, the default of all three, does not."""
     extensions = material.get("extensions", {})
-    return material.get("alphaMode", "OPAQUE") != "OPAQUE" or any(name in extensions for name in SEE_THROUGH)
+    return material.get("alphaMode", "OPAQUE") != "OPAQUE" or any(extensions.get(name, {}).get(key, 0) > 0 for name, key in SEE_THROUGH.items())
 
 
 def hides_texture(material: Document) -> bool:
