@@ -214,6 +214,27 @@ def test_a_picture_that_is_emitted_at_zero_strength_is_no_colour(tmp_path, look)
     assert code_of(look, sources) == "no_colour"
 
 
+def with_matrix(tmp_path, matrix):
+    def place(document):
+        node = next(node for node in document["nodes"] if "mesh" in node)
+        node["matrix"] = np.asarray(matrix, float).T.ravel().tolist()
+
+    return glb(tmp_path, place)
+
+
+@pytest.mark.parametrize("change", [((0, 1), 0.8), ((2, 0), 1e-3), ((1, 1), 0.0), ((3, 0), 0.1), ((3, 3), 2.0)])
+def test_a_node_whose_matrix_blender_would_take_apart_wrongly_is_refused(tmp_path, look, change):
+    matrix = np.eye(4)
+    matrix[change[0]] = change[1]
+    assert code_of(look, with_matrix(tmp_path, matrix)) == "unreadable_mesh"
+
+
+@pytest.mark.parametrize("scale", [(1, 2, 0.5), (-1, 1, 1), (1e-6, 1e6, 1), (0, 0, 0)])
+def test_a_node_whose_matrix_turns_and_scales_is_taken(tmp_path, look, scale):
+    matrix = trimesh.transformations.rotation_matrix(0.7, [1, 2, 3]) @ np.diag([*scale, 1])
+    assert look(with_matrix(tmp_path, np.float32(matrix))).triangles == (24, 24)
+
+
 def test_a_node_that_is_its_own_ancestor_is_refused(tmp_path, look):
     assert code_of(look, glb(tmp_path, lambda d: d["nodes"][0].update(children=[0]))) == "unreadable_mesh"
 

@@ -37,6 +37,9 @@ SEE_THROUGH = {
 }
 """Extensions that can let light through, and the factor of each that decides whether it does."""
 
+SHEAR = 1e-4
+"""Columns of a node's matrix whose cosine is more than this are not orthogonal."""
+
 
 def check_gltf(sources: Parts, settings: NormalizeSettings, scratch: Path) -> Found:
     """Return what a glTF file holds, with a plain copy of it in `scratch` for Blender. Raises AssetRefused for what is not usable.
@@ -54,6 +57,8 @@ def _check(gltf: Gltf, sources: Parts, settings: NormalizeSettings, scratch: Pat
     unknown = sorted(set(gltf.document.get("extensionsRequired", [])) - READABLE)
     if unknown:
         raise gltf.refuse(f"it requires {', '.join(unknown)}", "format_unsupported", "extensions that Blender reads")
+    for index in gltf.shown_nodes():
+        _check_matrix(gltf, index)
     low, high = _check_shapes(gltf, settings)
     used = {primitive["material"] for _, primitive in gltf.primitives() if "material" in primitive}
     textures, notes = Textures(gltf.where), set()
@@ -74,6 +79,23 @@ def _check(gltf: Gltf, sources: Parts, settings: NormalizeSettings, scratch: Pat
     if gltf.all("animations"):
         notes.add("animated")
     return Found("gltf", write_plain(gltf, sources, scratch), notes, textures.digests, (low, high))
+
+
+def _check_matrix(gltf: Gltf, index: int) -> None:
+    """Raise AssetRefused (unreadable_mesh, not_finite) for a node's matrix that no translation, rotation and scale make, which glTF forbids.
+
+    Blender takes it apart into those three and would show another shape, of a matrix with one zero column too.
+    """
+    if "matrix" not in (node := gltf.all("nodes")[index]):
+        return
+    matrix = np.array(node["matrix"], np.float64).reshape(4, 4).T
+    if not np.isfinite(matrix).all():
+        raise gltf.refuse(f"nodes[{index}] has a matrix that is not finite", "not_finite", "finite numbers")
+    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    products = np.abs(matrix[:3, :3].T @ matrix[:3, :3])[np.triu_indices(3, 1)]
+    limits = SHEAR * np.outer(lengths, lengths)[np.triu_indices(3, 1)]
+    if (products > limits).any() or np.count_nonzero(lengths) == 2 or (matrix[3] != [0, 0, 0, 1]).any():
+        raise gltf.refuse(f"nodes[{index}] has a matrix with shear, projection or a zero column", expected="a translation, a rotation and a scale")
 
 
 def _check_shapes(gltf: Gltf, settings: NormalizeSettings) -> tuple[int, int]:
