@@ -250,6 +250,94 @@ def test_an_stl_that_is_shorter_than_it_states_is_unreadable(tmp_path, look):
     assert code_of(look, [tmp_path / "a.stl"]) == "unreadable_mesh"
 
 
+def text_stl(vertices=TETRA, faces=FACES):
+    lines = ["solid some thing"]
+    for face in faces:
+        corners = ["vertex " + " ".join(repr(float(x)) for x in vertices[corner - 1]) for corner in face]
+        lines += ["facet normal 0 0 0", "outer loop", *corners, "endloop", "endfacet"]
+    return "\n".join([*lines, "endsolid some thing", ""])
+
+
+STATED = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def corners_of_stl(path):
+    """Return the (T, 3, 3) corners of a binary STL that is as long as it states."""
+    data = path.read_bytes()
+    assert len(data) == 84 + 50 * struct.unpack_from("<I", data, 80)[0]
+    return np.frombuffer(data, STATED, offset=84)["corners"]
+
+
+EXPECTED = np.array([[TETRA[corner - 1] for corner in face] for face in FACES])
+
+
+@pytest.mark.parametrize("change", [str, str.upper, lambda text: text.replace("\n", "\r\n"), lambda text: "  " + text.replace("\n", "\r")])
+def test_an_stl_that_is_text_is_given_to_blender_as_plain_binary(tmp_path, look, change):
+    (tmp_path / "a.stl").write_bytes(change(text_stl()).encode())
+    found = look([tmp_path / "a.stl"])
+    assert np.array_equal(corners_of_stl(found.path), EXPECTED) and found.triangles == (4, 4)
+
+
+@pytest.mark.parametrize("header", [b"", b"solid of a program that writes binary"])
+def test_bytes_behind_the_last_triangle_of_an_stl_are_left_out(tmp_path, look, header):
+    data = trimesh.exchange.stl.export_stl(trimesh.Trimesh(TETRA, np.array(FACES) - 1, process=False))
+    (tmp_path / "a.stl").write_bytes(header.ljust(80, b"\0") + data[80:] + b"xx")
+    assert np.array_equal(corners_of_stl(look([tmp_path / "a.stl"]).path), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[: len(text) // 2], r"ends without endsolid, after 2 facets.*unreadable_mesh"),
+        (lambda text: text.replace("vertex 0.0 0.0 0.0\n", "", 1), r"unreadable_mesh"),
+        (lambda text: text.replace("vertex 0.0 0.0 0.0\n", "vertex 0.0 zero 0.0\n", 1), r"unreadable_mesh"),
+        (lambda text: "solid x\nendsolid x\n", r"text without a facet.*empty_mesh"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:string or file could not be read:DeprecationWarning")
+def test_a_damaged_text_stl_is_named_for_what_it_lacks(tmp_path, look, change, message):
+    (tmp_path / "a.stl").write_text(change(text_stl()))
+    with pytest.raises(AssetRefused, match=message):
+        look([tmp_path / "a.stl"])
+
+
+def ply(path, faces, *, vertices=TETRA, kind="double", colours=()):
+    """Write a text PLY whose faces count from 0."""
+    lines = ["ply", "format ascii 1.0", f"element vertex {len(vertices)}", *(f"property {kind} {axis}" for axis in "xyz")]
+    lines += [f"property uchar {name}" for name in ("red", "green", "blue") if colours]
+    lines += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header"]
+    lines += [" ".join(map(repr, map(float, vertex))) + "".join(f" {each}" for each in colours) for vertex in vertices]
+    path.write_text("\n".join([*lines, *(" ".join(map(str, [len(face), *face])) for face in faces), ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("more", "least", "most"),
+    [([], 4, 4), ([(0, 1, 2)], 4, 5), ([(0, 0, 1)], 4, 5), ([(0, 1, 2, 3)], 6, 6), ([(0, 1, 4, 4)], 5, 6), ([(1, 2, 3, 4, 0), (0, 1, 2, 3, 4)], 7, 10)],
+)
+def test_the_triangles_of_a_ply_are_counted_but_for_those_that_stand_twice(tmp_path, look, more, least, most):
+    faces = [tuple(corner - 1 for corner in face) for face in FACES]
+    found = look([ply(tmp_path / "a.ply", faces + more, vertices=[*TETRA, (1, 1, 1)])])
+    assert found.triangles == (least, most)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_a_ply_far_from_the_origin_is_brought_near_in_full_precision(tmp_path, look, kind):
+    faces = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
+    far = [(x * 0.3 + 5e6, y * 0.3 - 3e6, z * 0.3) for x, y, z in TETRA]
+    found = look([ply(tmp_path / "a.ply", faces, vertices=far, kind=kind, colours=(255, 51, 0))])
+    near = trimesh.load(found.path, process=False)
+    assert found.origin == pytest.approx((5e6 + 0.15, -3e6 + 0.15, 0.15), abs=1e-8)
+    assert np.allclose(near.vertices, np.array(TETRA) * 0.3 - 0.15, atol=1e-8) and near.visual.vertex_colors[0].tolist() == [255, 51, 0, 255]
+    assert b"property uchar red" in found.path.read_bytes()
+
+
+def test_an_stl_far_from_the_origin_is_brought_near_in_full_precision(tmp_path, look):
+    (tmp_path / "a.stl").write_text(text_stl([(x * 0.3 + 5e6, y * 0.3 - 3e6, z * 0.3) for x, y, z in TETRA]))
+    found = look([tmp_path / "a.stl"])
+    assert np.allclose(corners_of_stl(found.path), EXPECTED * 0.3 - 0.15, atol=1e-8)
+
+
 def test_a_text_fbx_is_unsupported(tmp_path, look):
     (tmp_path / "a.fbx").write_text("; FBX 7.3.0 project file\nFBXHeaderExtension:  {\n")
     assert code_of(look, [tmp_path / "a.fbx"]) == "format_unsupported"

@@ -259,6 +259,34 @@ def test_far_coordinates_keep_their_shape(tmp_path, normalized):
     assert far[0]["offset"] == [-5e6 - 0.5, 1e4 + 0.5, 3e6 - 0.5]
 
 
+@pytest.mark.parametrize("suffix", ["ply", "stl"])
+def test_a_far_ply_or_stl_comes_out_as_the_near_one_does(tmp_path, normalized, suffix):
+    sphere = trimesh.creation.icosphere(2, 0.5)
+    placed = {"near": sphere.vertices, "far": sphere.vertices + [5e5, -4.5e6, 0]}
+    found = {}
+    for name, vertices in placed.items():
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "ply":
+            head = ["ply", "format ascii 1.0", f"element vertex {len(vertices)}", *(f"property double {axis}" for axis in "xyz")]
+            head += [f"element face {len(sphere.faces)}", "property list uchar int vertex_indices", "end_header"]
+            path.write_text("\n".join([*head, *(" ".join(map(repr, v)) for v in vertices.tolist()), *(f"3 {a} {b} {c}" for a, b, c in sphere.faces), ""]))
+        else:
+            facets = ["facet normal 0 0 0\nouter loop\n" + "".join(f"vertex {x!r} {y!r} {z!r}\n" for x, y, z in t) for t in vertices[sphere.faces].tolist()]
+            path.write_text("solid x\n" + "".join(f"{facet}endloop\nendfacet\n" for facet in facets) + "endsolid x\n")
+        found[name] = normalized(path, "Z", **KEEP)
+    assert found["far"][0]["notes"] == ["far", "uncoloured"] and found["far"][0]["num_triangles"] == 320
+    assert volume(*found["far"][1:3]) == pytest.approx(volume(*found["near"][1:3]), rel=1e-5)
+
+
+def test_a_ply_of_which_blender_loses_a_triangle_is_refused(tmp_path, normalized):
+    faces = ["3 0 2 1", "3 0 1 3", "3 1 2 3", "4 2 0 3 3"]  # Blender drops a quad that names a corner twice
+    head = ["ply", "format ascii 1.0", "element vertex 4", *(f"property float {axis}" for axis in "xyz"), "element face 4"]
+    path = tmp_path / "a.ply"
+    path.write_text("\n".join([*head, "property list uchar int vertex_indices", "end_header", *(f"{x} {y} {z}" for x, y, z in TETRA), *faces, ""]))
+    with pytest.raises(AssetRefused, match=r"Blender reads 3 triangles, expected 4 to 5.*unreadable_mesh"):
+        normalized(path, "Z", **KEEP)
+
+
 def canonical_up(vertices):
     """Return vertices turned back from the frame that Y up gave them."""
     return np.c_[vertices[:, 0], vertices[:, 2], -vertices[:, 1]]

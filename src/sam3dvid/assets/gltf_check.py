@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.assets.found import Found
+from sam3dvid.assets.found import Found, count_distinct
 from sam3dvid.assets.gltf import DRACO, MALFORMED, POINTS, TRIANGLES, Document, Gltf, decode_data_uri, read_gltf
 from sam3dvid.assets.parts import local_file
 from sam3dvid.assets.textures import Parts, Textures
@@ -94,7 +94,7 @@ def _check_matrix(gltf: Gltf, index: int) -> None:
     lengths = np.linalg.norm(matrix[:3, :3], axis=0)
     products = np.abs(matrix[:3, :3].T @ matrix[:3, :3])[np.triu_indices(3, 1)]
     limits = SHEAR * np.outer(lengths, lengths)[np.triu_indices(3, 1)]
-    if (products > limits).any() or np.count_nonzero(lengths) == 2 or (matrix[3] != [0, 0, 0, 1]).any():
+    if (products > limits).any() or np.count_nonzero(lengths) == 2 or not np.allclose(matrix[3], [0, 0, 0, 1], rtol=0, atol=1e-6):
         raise gltf.refuse(f"nodes[{index}] has a matrix with shear, projection or a zero column", expected="a translation, a rotation and a scale")
 
 
@@ -158,11 +158,7 @@ def _check_primitive(gltf: Gltf, shape: Document) -> tuple[int, int]:
     corners = _corners(gltf, shape, total)
     if corners is None or mode != TRIANGLES:
         return 0, stated
-    corners = np.sort(corners.reshape(-1, 3), axis=1)
-    corners = corners[(corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2])]
-    if total >= 1 << 20:  # three such numbers do not fit into one of 64 bits
-        return len(np.unique(corners, axis=0)), stated
-    return len(np.unique(corners.astype(np.int64) @ [total * total, total, 1])), stated
+    return count_distinct(corners.reshape(-1, 3), total), stated
 
 
 def _corners(gltf: Gltf, shape: Document, total: int) -> NDArray[Any] | None:

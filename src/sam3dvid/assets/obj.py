@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.assets.found import FAR, Found
+from sam3dvid.assets.found import Found, far_origin
 from sam3dvid.assets.mtl import read_materials, write_plain_materials
 from sam3dvid.assets.parts import parts_of
 from sam3dvid.assets.textures import Parts, Textures
@@ -39,7 +39,7 @@ def check_obj(parts: Parts, settings: NormalizeSettings, scratch: Path) -> Found
     if stated > settings.max_triangles:
         raise _refuse(main, "too_many_triangles", f"{stated} triangles", f"at most {settings.max_triangles}")
     lines, used, triangles = _plain_faces(main, lines, counts)
-    origin = _origin(positions)
+    origin = far_origin(positions)
     if origin.any():
         lines = _shifted(lines, positions - origin)
     libraries = [parts.require(part.path, part.name, "missing_part") for part in parts_of(main) if part.kind == "material"]
@@ -146,13 +146,6 @@ def _without_repeats(corners: list[bytes]) -> list[bytes]:
     if len(set(vertices)) == len(vertices):
         return corners
     return [corner for index, corner in enumerate(corners) if vertices[index] != vertices[index - 1]]
-
-
-def _origin(positions: NDArray[Any]) -> NDArray[Any]:
-    """Return what to subtract so that float32 keeps the shape: zero where the coordinates are not far away."""
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    far = np.abs(positions).max() > FAR * (high - low).max()
-    return (low + high) / 2 if far else np.zeros(3)
 
 
 def _shifted(lines: list[tuple[bytes, bytes]], positions: NDArray[Any]) -> list[tuple[bytes, bytes]]:
