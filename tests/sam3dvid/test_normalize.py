@@ -241,6 +241,47 @@ def test_triangles_without_any_area_are_no_extent(tmp_path, normalized, points, 
     assert code_of(normalized, write_obj(tmp_path, vertices=points), "Z") == code
 
 
+def hidden(name):
+    """Return a change of a document that adds a part of which nothing can be seen, far away."""
+
+    def change(document):
+        node = {"mesh": 0, "translation": [50, 0, 0]}
+        node["scale"] = {"point": [0, 0, 0], "line": [0, 3, 0], "speck": [1e-8, 1e-8, 1e-8]}[name]
+        document["nodes"].append(node)
+        document["scenes"][0]["nodes"].append(len(document["nodes"]) - 1)
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["point", "line", "speck", "matrix"])
+def test_a_part_without_an_area_does_not_enter_the_box(tmp_path, normalized, name):
+    alone = normalized(write_scene(tmp_path / "a.glb"))
+    if name == "matrix":
+        path = write_scene(tmp_path / "b.glb", np.eye(4), translation_matrix([50, 0, 0]) @ np.diag([0, 0, 0, 1]))
+    else:
+        path = edit_glb(write_scene(tmp_path / "b.glb"), hidden(name))
+    record, vertices, triangles, _ = normalized(path)
+    assert record["raw_bbox"] == alone[0]["raw_bbox"] and record["notes"] == ["degenerate_parts"] and record["num_parts"] == 1
+    assert np.array_equal(vertices, alone[1]) and np.array_equal(triangles, alone[2])
+
+
+@pytest.mark.parametrize("far", [[(9, 0, 0), (9, 1, 0), (9, 3, 0)], [(9, 9, 9)] * 3, [(90, 1, 2), (91, 1.3, 2.6), (92, 1.6, 3.2)]])
+def test_triangles_without_an_area_do_not_enter_the_box(tmp_path, normalized, far):
+    record = normalized(write_obj(tmp_path, vertices=[*TETRA, *far], faces=[*FACES, (5, 6, 7)]), "Z")[0]
+    assert record["raw_bbox"] == [[0, 0, 0], [1, 1, 1]] and (record["num_triangles"], record["notes"]) == (4, ["degenerate_parts"])
+
+
+def test_colour_on_a_part_without_an_area_is_no_colour(tmp_path, normalized):
+    def change(document):
+        document["materials"].append({"pbrMetallicRoughness": {}})
+        document["meshes"].append({"primitives": [{**document["meshes"][0]["primitives"][0], "material": 1}]})
+        next(node for node in document["nodes"] if "mesh" in node)["scale"] = [0, 0, 0]
+        document["nodes"].append({"mesh": 1})
+        document["scenes"][0]["nodes"].append(len(document["nodes"]) - 1)
+
+    assert code_of(normalized, edit_glb(write_scene(tmp_path / "a.glb"), change)) == "no_colour"
+
+
 @pytest.mark.parametrize(("thickness", "code"), [(0, "flat_mesh"), (9e-7, "flat_mesh")])
 def test_an_asset_without_thickness_is_flat(tmp_path, normalized, thickness, code):
     assert code_of(normalized, write_obj(tmp_path, vertices=[(x, y, z * thickness) for x, y, z in TETRA]), "Z") == code

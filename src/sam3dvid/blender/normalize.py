@@ -17,6 +17,7 @@ from sam3dvid.assets.readback import ReadBack, read_back
 from sam3dvid.assets.textures import Parts, Textures
 from sam3dvid.blender import session
 from sam3dvid.blender.collect import Loose, Piece, collect
+from sam3dvid.blender.degenerate import drop_degenerate
 from sam3dvid.blender.importers import import_file
 from sam3dvid.blender.joined import Box, export, join, oriented_box
 from sam3dvid.blender.materials import check_images, name_layers, pictures_of, settle_colour, settle_opacity, used_materials
@@ -78,7 +79,8 @@ def _load(found: Found, parts: Parts, up_axis: str, settings: NormalizeSettings)
     pieces, loose = collect(before)
     total = sum(len(piece.triangles) for piece in pieces)
     _check_count(where, total, loose, found, settings)
-    notes = set(found.notes)
+    pieces, dropped = drop_degenerate(pieces, where)
+    notes = found.notes | dropped
     materials = used_materials(pieces)
     check_images(materials, parts, Textures(where, found.digests))
     notes |= settle_opacity(materials, settings, where)
