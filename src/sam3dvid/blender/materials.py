@@ -10,6 +10,7 @@ import bpy
 
 from sam3dvid.assets.textures import Parts, Textures
 from sam3dvid.blender.collect import COLOUR, UV, Piece
+from sam3dvid.blender.session import silence
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
 
@@ -30,14 +31,16 @@ def used_materials(pieces: Sequence[Piece]) -> list[bpy.types.Material]:
 
 
 def check_images(materials: Sequence[bpy.types.Material], parts: Parts, textures: Textures) -> None:
-    """Check that every picture of the materials is one that was decoded whole, or decode it.
+    """Check that every picture of the materials is one that was decoded whole, or decode it, and that Blender has its pixels.
 
+    Blender knows fewer formats than the decoder does, such as no GIF, and exports what it does not know as no picture at all.
     Raises AssetRefused: missing_texture, missing_part, unreadable_texture.
     """
     for material in materials:
         for image in images_of(material):
             if image.packed_file is not None:
                 textures.check(bytes(image.packed_file.data), image.name)
+                _check_pixels(image, image.name, parts)
                 continue
             name = image.filepath_raw.replace("\\", "/").rpartition("/")[2] or image.name
             path = Path(bpy.path.abspath(image.filepath_raw)) if image.filepath_raw else None
@@ -46,6 +49,15 @@ def check_images(materials: Sequence[bpy.types.Material], parts: Parts, textures
             data = parts.require(path, name, "missing_texture").read_bytes()
             if hashlib.sha256(data).hexdigest() not in textures.digests:
                 textures.check(data, name)
+            _check_pixels(image, name, parts)
+
+
+def _check_pixels(image: bpy.types.Image, name: str, parts: Parts) -> None:
+    """Let Blender load an image. Raises AssetRefused (unreadable_texture) if it has no pixels then."""
+    with silence():
+        loaded = min(image.size) > 0 and image.has_data  # to ask for the size loads it
+    if not loaded:
+        raise AssetRefused("unreadable_texture", parts.main.name, f"{name} is of a kind that Blender does not read", "PNG, JPEG, WebP, BMP, TGA or TIFF")
 
 
 def images_of(material: bpy.types.Material) -> Iterator[bpy.types.Image]:
@@ -125,7 +137,27 @@ def _shows_picture(material: bpy.types.Material) -> bool:
     """Return whether a picture decides the colour that a material shows or emits: one of normals, gloss or occlusion alone leaves it grey."""
     surface = _surface(material)
     names = ("Base Color", "Emission Color")
-    todo = [surface.inputs[name] for name in names] if surface else [socket for node in _nodes(material) for socket in node.inputs if node.type == "EMISSION"]
+    shown = [surface.inputs[name] for name in names] if surface else [socket for node in _nodes(material) for socket in node.inputs if node.type == "EMISSION"]
+    return any(_reaches_picture(socket) for socket in shown)
+
+
+def pictures_of(materials: Sequence[bpy.types.Material]) -> set[tuple[str, str]]:
+    """Return what a glTF file of these materials must hold: (name of the material, baseColorTexture or emissiveTexture), of those that show a picture."""
+    found = set()
+    for material in materials:
+        surface = _surface(material)
+        if surface is None and _shows_picture(material):
+            found.add((material.name, "baseColorTexture"))
+        elif surface is not None:
+            if _reaches_picture(surface.inputs["Base Color"]):
+                found.add((material.name, "baseColorTexture"))
+            if _reaches_picture(surface.inputs["Emission Color"]) and surface.inputs["Emission Strength"].default_value > 0:
+                found.add((material.name, "emissiveTexture"))
+    return found
+
+
+def _reaches_picture(socket: bpy.types.NodeSocket) -> bool:
+    todo = [socket]
     seen: set[str] = set()
     while todo:
         for link in todo.pop().links:
