@@ -1,6 +1,5 @@
 """3D assets -> normalised meshes -> voxels; what they look like, and their licences."""
 
-from sam3dvid import stage as clip_stage
 from sam3dvid.assets.filters import AssetFilter, check_licenses, select
 
 ASSETS_TABLE = Path(CONFIG.assets.table)

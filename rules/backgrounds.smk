@@ -1,33 +1,5 @@
 """Panoramas and photos -> frozen pools of backgrounds."""
 
-from sam3dvid import stage as clip_stage
-
-
-def pool_branch(kind, section, rows, version):
-    """Fill in the branch of a pool that is built from a table; return its manifest, key, settings, and flags of its step.
-
-    One job: a pool is frozen as a whole. How many pictures may be refused is no part of the key: two configurations that share a pool would take turns.
-    """
-    place = clip_stage.pool_place(kind, clip_stage.books_of(Path(section.pool)), Path(section.pool))
-    settings = as_flags(section.settings())
-    key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
-    manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)
-    BRANCHES[kind] = {
-        "manifests": [manifest],
-        "built": [RUN / "report" / f"{kind}.png"],
-        "release": section.pool,
-        "there": Path(section.pool) / clip_stage.SELECTION,
-        "table": section.table,
-        "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
-    }
-    flags = as_flags({"table": section.table, "pool": section.pool, "stage": place.stage})
-    return manifest, key, settings, flags
-
-
-def pool_rows(kind, table):
-    return checked(clip_stage.read_pool_table, kind, Path(table))
-
-
 if CONFIG.backgrounds.polyhaven and not CONFIG.backgrounds.polyhaven.table:
     checked(clip_stage.check_pool, Path(CONFIG.backgrounds.polyhaven.pool))
 

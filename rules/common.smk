@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from reelmill.config import resolve
+from sam3dvid import stage as clip_stage
 from shardwork.command import as_flags
 from shardwork.digests import digest_value
 from shardwork.errors import EXIT_BAD_INPUT, DataError, print_error
@@ -83,9 +84,35 @@ def ending():
     return "\n".join([*lines, f"  logs of the jobs: {LOGS}/", ""])
 
 
-def errors_of(snakemake_log):
+def pool_branch(kind, section, rows, version):
+    """Fill in the branch of a pool that is built from a table; return its manifest, key, settings, and flags of its step.
+
+    One job: a pool is frozen as a whole. How many pictures may be refused is no part of the key: two configurations that share a pool would take turns.
+    """
+    place = clip_stage.pool_place(kind, clip_stage.books_of(Path(section.pool)), Path(section.pool))
+    settings = as_flags(section.settings())
+    key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
+    manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)
+    BRANCHES[kind] = {
+        "manifests": [manifest],
+        "built": [RUN / "report" / f"{kind}.png"],
+        "release": section.pool,
+        "there": Path(section.pool) / clip_stage.SELECTION,
+        "table": section.table,
+        "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
+    }
+    flags = as_flags({"table": section.table, "pool": section.pool, "stage": place.stage})
+    return manifest, key, settings, flags
+
+
+def pool_rows(kind, table):
+    return checked(clip_stage.read_pool_table, kind, Path(table))
+
+
+def errors_of(snakemake_logs):
     """Return the last error line in the log of each job that failed: with --quiet, Snakemake shows none of them."""
-    logs = dict.fromkeys(re.findall(r"^ +log: (.+) \(check log file", Path(snakemake_log).read_text(), re.MULTILINE))
+    said = "".join(Path(path).read_text() for path in snakemake_logs if Path(path).exists())
+    logs = dict.fromkeys(shlex.split(found)[0] for found in re.findall(r"2> (.+)' returned non-zero exit status", said))
     lines = [[line for line in Path(log).read_text().splitlines() if line.startswith("error: ")] for log in logs if Path(log).exists()]
     return [found[-1] for found in lines if found]
 
