@@ -13,7 +13,7 @@ from PIL import Image
 from sam3dvid.assets.inspect import inspect
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
-from tests.sam3dvid.meshfiles import FACES, TETRA, edit_glb, l_shape, write_obj, write_picture, write_scene
+from tests.sam3dvid.meshfiles import FACES, TETRA, edit_glb, l_shape, load, write_obj, write_picture, write_scene
 
 TEXTURED = "newmtl m\nmap_Kd texture.png\n"
 
@@ -326,7 +326,7 @@ def test_a_ply_far_from_the_origin_is_brought_near_in_full_precision(tmp_path, l
     faces = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
     far = [(x * 0.3 + 5e6, y * 0.3 - 3e6, z * 0.3) for x, y, z in TETRA]
     found = look([ply(tmp_path / "a.ply", faces, vertices=far, kind=kind, colours=(255, 51, 0))])
-    near = trimesh.load(found.path, process=False)
+    near = load(found.path)
     assert found.origin == pytest.approx((5e6 + 0.15, -3e6 + 0.15, 0.15), abs=1e-8)
     assert np.allclose(near.vertices, np.array(TETRA) * 0.3 - 0.15, atol=1e-8) and near.visual.vertex_colors[0].tolist() == [255, 51, 0, 255]
     assert b"property uchar red" in found.path.read_bytes()

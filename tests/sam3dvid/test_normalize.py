@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 from trimesh.transformations import compose_matrix, rotation_matrix, translation_matrix
 
 import sam3dvid
@@ -218,10 +220,32 @@ def test_a_picture_that_blender_cannot_read_is_refused(tmp_path, normalized, kin
         normalized(sources)
 
 
+@pytest.mark.parametrize(("name", "mode", "compression"), [("t.tiff", "RGB", "zstd"), ("t.tiff", "RGB", "lzma"), ("t.sgi", "RGB", None), ("t.sgi", "L", None)])
+def test_a_picture_that_blender_reads_as_another_one_is_refused(tmp_path, normalized, name, mode, compression):
+    sources = write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd {name}\n")
+    Image.new("RGB", (8, 4), (200, 100, 60)).convert(mode).save(tmp_path / name, compression=compression)
+    assert code_of(normalized, [*sources, tmp_path / name], "Z") == "unreadable_texture"
+
+
+@pytest.mark.parametrize("name", ["t.bmp", "t.tga", "t.tiff", "t.jp2", "t.dds", "t.webp"])
+def test_a_picture_of_another_format_that_blender_reads_comes_out_as_it_is(tmp_path, normalized, name):
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 16, 3), np.uint8)
+    sources = write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd {name}\n")
+    Image.fromarray(pixels).save(tmp_path / name, lossless=True)
+    out = normalized([*sources, tmp_path / name], "Z")[3]
+    document, data = glb_document(out), out.read_bytes()
+    view = document["bufferViews"][document["images"][0]["bufferView"]]
+    start = len(data) - document["buffers"][0]["byteLength"] + view["byteOffset"]
+    with Image.open(io.BytesIO(data[start : start + view["byteLength"]])) as picture:
+        assert np.array_equal(np.asarray(picture.convert("RGB")), pixels)
+
+
 def test_a_picture_that_the_exporter_loses_is_refused(tmp_path, normalized, monkeypatch):
     from sam3dvid.blender import normalize as module
 
-    def lossy(path, export=module.export):
+    export = module.export  # type: ignore[attr-defined]
+
+    def lossy(path):
         export(path)
         edit_glb(path, lambda document: document["materials"][0]["pbrMetallicRoughness"].pop("baseColorTexture"))
 
