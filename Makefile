@@ -52,7 +52,7 @@ lint: setup ## what CI checks before the tests
 	@$(py) -m mypy
 	@.venv/bin/codespell
 	@$(py) -m reelmill generate --check
-	@.venv/bin/snakemake --lint --config 'events={table: tests/workflow/lint.csv}'
+	@.venv/bin/snakemake --lint --configfile tests/workflow/lint/config.yaml
 
 format: setup ## mend what lint says about form
 	@$(py) -m ruff check --fix --exit-zero

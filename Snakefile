@@ -26,8 +26,6 @@ localrules:
     clips,
     events,
     report,
-    checksum_events,
-    write_event_manifest,
     write_report,
     gate,
 
@@ -89,7 +87,7 @@ rule clips:
 
 rule report:
     input:
-        [report_of(branch) for branch in BRANCHES],
+        [path for branch in BRANCHES for path in (report_of(branch), *BRANCHES[branch]["manifests"])],
 
 
 onsuccess:
@@ -97,4 +95,4 @@ onsuccess:
 
 
 onerror:
-    print("the run did not finish; as last reported:", ending(), sep="\n")
+    print(*errors_of(log), "the run did not finish; as last reported:", ending(), sep="\n")

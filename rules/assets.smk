@@ -1,12 +1,12 @@
 """3D assets -> normalised meshes -> voxels; what they look like, and their licences."""
 
-from sam3dvid import stage as clip_stage
-from sam3dvid.assets.filters import AssetFilter, select
+from sam3dvid.assets.filters import AssetFilter, check_licenses, select
 
 ASSETS_TABLE = Path(CONFIG.assets.table)
 ASSETS_FILTER = CONFIG.assets.filter.settings()
 ASSET_ROWS, _ = select(checked(clip_stage.read_asset_table, ASSETS_TABLE), AssetFilter(**ASSETS_FILTER))
 checked(some_rows, ASSET_ROWS, ASSETS_TABLE)
+checked(check_licenses, CONFIG.assets.release_licenses)
 NORMALIZED = clip_stage.normalized_place(RUN / "assets")
 ASSETS = clip_stage.assets_place(RUN / "voxels", RUN / "dataset")
 ASSET_SHARDS = split_rows(ASSET_ROWS, clip_stage.ASSET_KEY, CONFIG.assets.work_shards)
@@ -33,6 +33,7 @@ BRANCHES["assets"] = {
     "manifests": [*ASSETS_NORMALIZED.values(), *ASSETS_VOXELIZED.values()],
     "built": [ASSET_SHEET, ASSET_LICENSES],
     "release": RUN / "dataset",
+    "told": LOGS / "write_asset_audit.log",
     "table": CONFIG.assets.table,
     "flags": as_flags({**ASSET_FLAGS, "stage": NORMALIZED.stage, "voxels": ASSETS.stage, "dataset": RUN / "dataset"}),
     "max_quarantined": CONFIG.assets.max_quarantined,

@@ -1,28 +1,5 @@
 """Panoramas and photos -> frozen pools of backgrounds."""
 
-from sam3dvid import stage as clip_stage
-
-
-def pool_branch(kind, section, rows, version):
-    """Fill in the branch of a pool that is built from a table; return its manifest, key, and flags of its step. One job: a pool is frozen as a whole."""
-    place = clip_stage.pool_place(kind, clip_stage.books_of(Path(section.pool)), Path(section.pool))
-    settings = as_flags({**section.settings(), "max_refused": CONFIG.max_quarantined})
-    key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
-    manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)
-    BRANCHES[kind] = {
-        "manifests": [manifest],
-        "built": [RUN / "report" / f"{kind}.png"],
-        "release": section.pool,
-        "table": section.table,
-        "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
-    }
-    return manifest, key, settings, as_flags({"table": section.table, "pool": section.pool, "stage": place.stage})
-
-
-def pool_rows(kind, table):
-    return checked(clip_stage.read_pool_table, kind, Path(table))
-
-
 if CONFIG.backgrounds.polyhaven and not CONFIG.backgrounds.polyhaven.table:
     checked(clip_stage.check_pool, Path(CONFIG.backgrounds.polyhaven.pool))
 
@@ -53,7 +30,7 @@ if CONFIG.backgrounds.polyhaven and CONFIG.backgrounds.polyhaven.table:
             settings=POLYHAVEN_SETTINGS,
             flags=POLYHAVEN_FLAGS,
         shell:
-            step("build_polyhaven_pool", verify=CONFIG.verify, key=POLYHAVEN_KEY)
+            step("build_polyhaven_pool", verify=CONFIG.verify, key=POLYHAVEN_KEY, max_refused=CONFIG.max_quarantined)
             + " {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"
 
 
@@ -83,5 +60,5 @@ if CONFIG.backgrounds.sa1b:
             settings=SA1B_SETTINGS,
             flags=SA1B_FLAGS,
         shell:
-            step("build_sa1b_pool", verify=CONFIG.verify, key=SA1B_KEY)
+            step("build_sa1b_pool", verify=CONFIG.verify, key=SA1B_KEY, max_refused=CONFIG.max_quarantined)
             + " {params.flags} --workers={threads} {params.settings} --sheet={output.sheet:q} 2> {log:q}"

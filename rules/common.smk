@@ -1,10 +1,12 @@
 """What all rules share: the checked configuration, the interpreter of the steps, and the one way in which errors of the input end the run."""
 
+import re
 import secrets
 import shlex
 from pathlib import Path
 
 from reelmill.config import resolve
+from sam3dvid import stage as clip_stage
 from shardwork.command import as_flags
 from shardwork.digests import digest_value, sha256_file
 from shardwork.errors import EXIT_BAD_INPUT, DataError, print_error
@@ -31,7 +33,8 @@ LOGS = RUN / "logs"
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
 """Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
-branches' rules. max_quarantined : where its section has its own."""
+branches' rules. max_quarantined : where its section has its own.   told : a log whose last line is worth showing.   there : what must be there
+before its release is one."""
 
 
 wildcard_constraints:
@@ -74,9 +77,44 @@ def ending():
     for branch in BRANCHES:
         text = Path(f"{RUN}/report/{branch}.txt")
         lines.append(text.read_text() + f"  results: {RUN}/, this report: {text}" if text.exists() else f"{branch}: not finished")
-        if all(path.exists() for path in BRANCHES[branch]["built"]):
-            lines.append(f"  release: {BRANCHES[branch]['release']}/")
+        if (told := BRANCHES[branch].get("told")) and told.exists():
+            lines += [f"  {line}" for line in told.read_text().splitlines()[-1:]]
+        if all(path.exists() for path in (*BRANCHES[branch]["built"], *filter(None, [BRANCHES[branch].get("there")]))):
+            lines.append(f"  dataset: {BRANCHES[branch]['release']}/")
     return "\n".join([*lines, f"  logs of the jobs: {LOGS}/", ""])
+
+
+def pool_branch(kind, section, rows, version):
+    """Fill in the branch of a pool that is built from a table; return its manifest, key, settings, and flags of its step.
+
+    One job: a pool is frozen as a whole. How many pictures may be refused is no part of the key: two configurations that share a pool would take turns.
+    """
+    place = clip_stage.pool_place(kind, clip_stage.books_of(Path(section.pool)), Path(section.pool))
+    settings = as_flags(section.settings())
+    key = key_of(version, settings, section.pool, rows_digest(rows, clip_stage.POOL_COLUMNS[kind]))
+    manifest = place.manifest(f"build_{kind}_pool", clip_stage.ONE_SHARD, key)
+    BRANCHES[kind] = {
+        "manifests": [manifest],
+        "built": [RUN / "report" / f"{kind}.png"],
+        "release": section.pool,
+        "there": Path(section.pool) / clip_stage.SELECTION,
+        "table": section.table,
+        "flags": as_flags({"table": section.table, "stage": place.stage, "pool": section.pool, "salt": section.salt, "limit": getattr(section, "limit", 0)}),
+    }
+    flags = as_flags({"table": section.table, "pool": section.pool, "stage": place.stage})
+    return manifest, key, settings, flags
+
+
+def pool_rows(kind, table):
+    return checked(clip_stage.read_pool_table, kind, Path(table))
+
+
+def errors_of(snakemake_logs):
+    """Return the last error line in the log of each job that failed: with --quiet, Snakemake shows none of them."""
+    said = "".join(Path(path).read_text() for path in snakemake_logs if Path(path).exists())
+    logs = dict.fromkeys(shlex.split(found)[0] for found in re.findall(r"2> (.+)' returned non-zero exit status", said))
+    lines = [[line for line in Path(log).read_text().splitlines() if line.startswith("error: ")] for log in logs if Path(log).exists()]
+    return [found[-1] for found in lines if found]
 
 
 def report_of(branch):

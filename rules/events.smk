@@ -49,6 +49,11 @@ BRANCHES["events"] = {
 }
 
 
+localrules:
+    checksum_events,
+    write_event_manifest,
+
+
 rule voxelize_events:
     input:
         table=ancient(CONFIG.events.table),

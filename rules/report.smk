@@ -27,6 +27,8 @@ rule write_report:
 rule gate:
     input:
         report=report_of("{branch}"),
+        # by name too: of files that only lead to others Snakemake would not miss one
+        manifests=lambda wildcards: BRANCHES[wildcards.branch]["manifests"],
         built=lambda wildcards: BRANCHES[wildcards.branch]["built"],
         table=lambda wildcards: ancient(BRANCHES[wildcards.branch]["table"]),
     output:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import _branches
 from reelmill.report import as_text
+from sam3dvid.stage import is_frozen
 from shardwork import command
-from shardwork.errors import EXIT_FAULT, DataError, print_error
+from shardwork.errors import EXIT_FAULT, DataError, Fault, print_error
 from shardwork.files import retract, write_bytes
 from shardwork.gate import LOOK_AGAIN, check_gate
 from shardwork.jsonio import read_json
@@ -34,6 +35,10 @@ def main(args) -> int:
     except DataError as error:
         print_error(error)
         branch.look_again([row["id"] for row in summary["refused"] if row["code"] in LOOK_AGAIN])
+        return EXIT_FAULT
+    if args.pool and not is_frozen(args.pool):  # it was built when fewer refused pictures were allowed
+        branch.look_again(branch.ids)
+        print_error(Fault("fault_stale", args.pool, "a pool that is not frozen", "one that is", "run the same command again"))
         return EXIT_FAULT
     write_bytes(args.passed, as_text(summary).encode())
     return 0

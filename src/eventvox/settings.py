@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from eventvox.codes import HINTS
 from shardwork.errors import DataError
+from shardwork.settings import check_kinds
 
 CODEC_LEVELS = {"auto": range(0), "rle": range(0), "isal": range(4), "zlib-ng": range(1, 10), "libdeflate": range(1, 13), "zlib": range(10)}
 """Codec name -> the levels it takes; none for `auto` and `rle`."""
@@ -75,7 +76,7 @@ class VoxelSettings:
     max_file_gib: float = field(default=0.0, metadata=_meta("refuse a video whose event file grows beyond this many GiB; 0 means no limit"))
 
     def __post_init__(self) -> None:
-        self._check_kinds()
+        check_kinds(self, bad_setting)
         for name, low, high in (
             ("frames_per_bin", 1, HIGHEST_FRAMES_PER_BIN),
             ("gamma", 0.01, 100.0),
@@ -88,19 +89,6 @@ class VoxelSettings:
             if not (low <= value <= high and math.isfinite(value)):
                 raise bad_setting(name, value, f"a number from {low} to {high}" if math.isfinite(high) else f"a finite number from {low}")
         parse_codec(self.codec)
-
-    def _check_kinds(self) -> None:
-        """Raise unless every value is of its default's kind and one of its choices; whole numbers become floats where a float stands."""
-        for entry in fields(self):
-            value, kind = getattr(self, entry.name), type(entry.default)
-            if kind is float and type(value) is int:
-                value = float(value)
-                object.__setattr__(self, entry.name, value)
-            if type(value) is not kind:
-                raise bad_setting(entry.name, value, f"a value of kind {kind.__name__}")
-            choices = entry.metadata["choices"]
-            if choices is not None and value not in choices:
-                raise bad_setting(entry.name, value, "one of " + ", ".join(str(choice) for choice in choices))
 
     @property
     def slices_per_voxel(self) -> int:

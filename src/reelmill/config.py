@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -361,6 +362,11 @@ def _agreeing(config: Config) -> Config:
         raise DataError(E_CONFIG_VALUE, "config: clips", "no section assets", "the assets that clips are made of", "add the section assets")
     if clips and not (config.backgrounds and getattr(config.backgrounds, clips.pool)):
         raise DataError(E_CONFIG_VALUE, "config: clips.pool", f"no section backgrounds.{clips.pool}", "the pool that clips stand before", "add the section")
+    pools = config.backgrounds
+    if pools and pools.polyhaven and pools.sa1b:
+        one, other = (Path(os.path.normpath(part.pool)) for part in (pools.polyhaven, pools.sa1b))
+        if one.is_relative_to(other) or other.is_relative_to(one):
+            raise DataError(E_CONFIG_VALUE, "config: backgrounds.sa1b.pool", f"{other}, where the polyhaven pool is", "a folder of its own", "name another")
     return config
 
 

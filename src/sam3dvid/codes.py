@@ -23,6 +23,7 @@ CODES: dict[str, str] = {
     "too_many_triangles": "The asset has more triangles than the limit.",
     "time_limit": "Twice, the asset was not finished within the time that one item may take.",
     "blender_crashed": "Twice, Blender crashed on the asset.",
+    "in_both_splits": "Assets of train and eval have the same mesh, to the byte.",
     "license_refused": "The asset's licence is not in the allow-list, or not known.",
     "score_too_low": "A filter score of the asset is below its limit, or is not there.",
     # backgrounds
@@ -69,6 +70,7 @@ HINTS: dict[str, str] = {
     "too_many_triangles": "simplify it, raise max_triangles, or take it out of the table",
     "time_limit": "simplify it, or take it out of the table",
     "blender_crashed": "take it out of the table",
+    "in_both_splits": "take one of them out of the table",
     "license_refused": "take it out of the table, or add its licence to licenses",
     "score_too_low": "take it out of the table, or lower the limit",
     "unreadable_image": "download it again, or take it out of the table",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from sam3dvid.codes import AssetRefused
+from shardwork import settings as settings_of
 
 
 def meta(text: str, choices: tuple[Any, ...] | None = None) -> dict[str, Any]:
@@ -15,16 +16,7 @@ def meta(text: str, choices: tuple[Any, ...] | None = None) -> dict[str, Any]:
 
 def check_kinds(settings: Any) -> None:
     """Raise AssetRefused (bad_asset_setting) unless every value of a record is of its default's kind and one of its choices."""
-    for entry in fields(settings):
-        value, kind = getattr(settings, entry.name), type(entry.default)
-        if kind is float and type(value) is int:
-            value = float(value)
-            object.__setattr__(settings, entry.name, value)
-        if type(value) is not kind:
-            raise AssetRefused("bad_asset_setting", entry.name, repr(value), f"a value of kind {kind.__name__}")
-        choices = entry.metadata.get("choices")
-        if choices is not None and value not in choices:
-            raise AssetRefused("bad_asset_setting", entry.name, repr(value), "one of " + ", ".join(map(str, choices)))
+    settings_of.check_kinds(settings, lambda name, value, expected: AssetRefused("bad_asset_setting", name, repr(value), expected))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
+from sam3dvid.assets.licenses import settled
 from shardwork.branch import Branch, Stage, branch_of
 from shardwork.errors import DataError
 from shardwork.ids import is_id
@@ -95,7 +96,15 @@ def read_asset_table(path: Path) -> list[Row]:
         whole_number(row, "bytes", where)
         whole_number(row, "mtime_ns", where)
         sources_of(row, path)
-    return rows
+    return [_with_license(row, path) for row in rows]
+
+
+def _with_license(row: Row, table: Path) -> Row:
+    """Return a row with the SPDX id of its licence, which people may have written otherwise. Raises DataError (bad_table)."""
+    if (found := settled(row["license"])) is None:
+        where, hint = f"{table}: {row[ASSET_KEY]!r}", "write its id, LicenseRef-NAME for one of your own, or leave it empty if it is not known"
+        raise DataError("bad_table", where, f"license is {row['license'][:60]!r}", "an SPDX id such as CC-BY-4.0", hint)
+    return {**row, "license": found}
 
 
 def sources_of(row: Row, table: Path) -> tuple[Source, ...]:
@@ -161,9 +170,14 @@ SELECTION = "selection.json"
 """The file that freezes a pool."""
 
 
+def is_frozen(pool: Path) -> bool:
+    """Return whether a frozen pool stands in a folder."""
+    return (pool / SELECTION).is_file()
+
+
 def check_pool(pool: Path) -> None:
     """Raise DataError (bad_pool) unless a frozen pool stands in a folder."""
-    if not (pool / SELECTION).is_file():
+    if not is_frozen(pool):
         hint = "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk"
         raise DataError("bad_pool", pool, "no selection.json", "a frozen pool", hint)
 

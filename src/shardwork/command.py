@@ -32,6 +32,7 @@ def parser(doc: str | None, prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the clearing up
     raise SystemExit(128 + number)
 
 

@@ -19,6 +19,11 @@ def add_shard_flags(arguments: argparse.ArgumentParser) -> None:
     """Add the flags that name the shard and say how it is run."""
     arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
     arguments.add_argument("--shard", type=_shard, required=True, help="the work shard, such as 0003-of-0020")
+    add_run_flags(arguments)
+
+
+def add_run_flags(arguments: argparse.ArgumentParser) -> None:
+    """Add the flags that say how a shard is run."""
     arguments.add_argument("--key", default="by-hand", help="part of the manifest's name: a digest of what the shard is made for")
     arguments.add_argument("--workers", type=whole(0), default=1, help="processes; 0 works in this one (default: 1)")
     arguments.add_argument("--redo", type=whole(0), default=0, help="raise it to recompute what is finished (default: 0)")

@@ -26,6 +26,7 @@ END_SECONDS = 5.0
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one, from the parent or the group, must not interrupt the clearing up
     raise SystemExit(128 + number)
 
 

@@ -125,6 +125,15 @@ class StageContract:
     """The facts. `world` makes a fresh World in a folder; `undisturbed` is the result of one quiet run of an equal one."""
 
     world_class: type[World]
+    kills: tuple[int, ...] = (1, 2, 4, 7, 11, 16)
+    """After how many changes of its folder the stage is killed; fewer where a run is slow: what is killed is shardwork, the same for all."""
+    calls: tuple[int, ...] = (1, 2, 5, 6)
+    """At which rename and which fsync it is killed."""
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        for name, values in (("events", metafunc.cls.kills), ("at_call", metafunc.cls.calls)):
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, values)
 
     @pytest.fixture
     def world(self, tmp_path: Path) -> World:
@@ -161,7 +170,6 @@ class StageContract:
         world.run(work_shards, workers)
         assert world.everything(work_shards) == undisturbed
 
-    @pytest.mark.parametrize("events", [1, 2, 4, 7, 11, 16])
     def test_kill_anywhere_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], events: int) -> None:
         kill_after_changes(world, events)
         no_manifest_is_ahead(world)
@@ -171,10 +179,9 @@ class StageContract:
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: kills at an exact system call are not tried")
     @pytest.mark.parametrize("call", ["rename", "fsync"])
-    @pytest.mark.parametrize("when", [1, 2, 5, 6])
-    def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], call: str, when: int) -> None:
+    def test_kill_at_a_system_call_then_the_same_command_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], call: str, at_call: int) -> None:
         (shard,) = world.shards(1)
-        done = strace(world.command(shard, 0), f"{call}:signal=KILL:when={when}")
+        done = strace(world.command(shard, 0), f"{call}:signal=KILL:when={at_call}")
         assert done.returncode != 0, "the kill was not hit"
         no_manifest_is_ahead(world)
         world.run()

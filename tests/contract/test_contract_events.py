@@ -92,3 +92,4 @@ class TestVoxelizeEvents(StageContract):
 
 class TestEventsBranch(StageContract):
     world_class = EventsBranchWorld
+    kills, calls = (2, 7), (1, 5)

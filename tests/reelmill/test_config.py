@@ -353,3 +353,11 @@ def test_controls_want_one_frame_step_in_each_bin(tmp_path: Path, keys: str) -> 
 
 def test_controls_change_no_event_file(tmp_path: Path) -> None:
     assert EventsConfig(table="t.csv", controls=True).settings() == EventsConfig(table="t.csv").settings()
+
+
+@pytest.mark.parametrize("other", ["data/p", "data/p/", "data/p/inner", "data"])
+def test_two_pools_in_one_folder_are_refused(tmp_path: Path, other: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"run: x\nbackgrounds:\n  polyhaven: {{pool: data/p}}\n  sa1b: {{pool: {other}, table: t.csv}}\n")
+    with pytest.raises(DataError, match=r"backgrounds.sa1b.pool.*\[E_CONFIG_VALUE\]"):
+        load([file])

@@ -279,3 +279,25 @@ def test_a_folder_without_assets_is_refused(tmp_path):
 def test_a_default_licence_that_means_nothing_is_refused(tmp_path):
     put(tmp_path / "files" / "a.glb")
     assert "[bad_argument]" in make(tmp_path, "--assets=files", "--license=cc by", code=2)
+
+
+def test_a_link_to_a_file_beside_it_takes_nothing_of_its_name(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b.glb").write_bytes(b"glTF")
+    (tmp_path / "in" / "a.glb").symlink_to("b.glb")
+    assert [asset.name for asset in find_assets(tmp_path / "in", "files").assets] == ["b"]
+
+
+HEAD = "asset_id,path,split,source,source_name,license,up_axis,bytes,mtime_ns,parts\n"
+
+
+@pytest.mark.parametrize(("written", "meant"), [("CC BY 4.0", "CC-BY-4.0"), ("CC0", "CC0-1.0"), ("GPL-3.0-only", "GPL-3.0-only"), ("", "LicenseRef-unknown")])
+def test_a_licence_written_by_hand_is_read_as_its_id(tmp_path, written, meant):
+    (row,) = read_asset_table(put(tmp_path / "t.csv", HEAD + f"a,a.glb,eval,mine,a,{written},file,1,2,[]\n"))
+    assert row["license"] == meant
+
+
+@pytest.mark.parametrize("written", ["CC-BY", "cc by", "my own", "all rights reserved"])
+def test_a_licence_that_means_nothing_is_refused_by_name(tmp_path, written):
+    with pytest.raises(DataError, match=r"'a': license is .*LicenseRef-NAME.*\[bad_table\]"):
+        read_asset_table(put(tmp_path / "t.csv", HEAD + f"a,a.glb,eval,mine,a,{written},file,1,2,[]\n"))

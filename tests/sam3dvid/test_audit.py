@@ -118,3 +118,11 @@ def test_the_script_reads_every_work_shard(tmp_path):
         rows = list(csv.DictReader(file))
     assert [(found["asset_id"], found["releasable"]) for found in rows] == [("a", "no"), ("b", "no"), ("c", "no")]
     assert "The b" in (tmp_path / "out" / "ATTRIBUTION.md").read_text()
+
+
+def test_one_mesh_in_both_splits_is_refused_and_twice_in_one_is_not():
+    same = {**made("b"), "mesh_sha256": made("a")["mesh_sha256"]}
+    assert len(audit_rows([row("a"), row("b")], [made("a"), same], "")) == 2
+    with pytest.raises(AssetRefused) as caught:
+        audit_rows([row("a", split="eval"), row("b")], [made("a"), same], "")
+    assert caught.value.code == "in_both_splits" and "a (eval)" in str(caught.value) and "b (train)" in str(caught.value)

@@ -13,7 +13,7 @@ from PIL import Image
 from sam3dvid.assets.inspect import inspect
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
-from tests.sam3dvid.meshfiles import FACES, TETRA, edit_glb, l_shape, write_obj, write_picture, write_scene
+from tests.sam3dvid.meshfiles import FACES, TETRA, edit_glb, l_shape, load, write_obj, write_picture, write_scene
 
 TEXTURED = "newmtl m\nmap_Kd texture.png\n"
 
@@ -188,16 +188,51 @@ def test_an_obj_that_says_it_is_opaque_is(tmp_path, look, line):
     assert look(write_obj(tmp_path, mtl=f"newmtl m\nKd 1 0 0\n{line}\n")).notes == set()
 
 
-@pytest.mark.parametrize("change", [{"alphaMode": "BLEND"}, {"alphaMode": "MASK"}, {"extensions": {"KHR_materials_transmission": {}}}])
+@pytest.mark.parametrize("change", [{"alphaMode": "BLEND"}, {"alphaMode": "MASK"}, {"extensions": {"KHR_materials_transmission": {"transmissionFactor": 0.1}}}])
 def test_a_gltf_material_that_is_not_opaque_is_refused(tmp_path, look, change):
     sources = glb(tmp_path, lambda d: d["materials"][0].update(change))
     assert code_of(look, sources) == "transparent_material"
     assert look(sources, transparent="opaque").notes == {"forced_opaque"}
 
 
+SEE_THROUGH = {"transmission": "transmissionFactor", "volume": "thicknessFactor", "diffuse_transmission": "diffuseTransmissionFactor"}
+
+
+@pytest.mark.parametrize("factor", [None, 0, 0.5])
+@pytest.mark.parametrize("name", SEE_THROUGH)
+def test_an_extension_lets_light_through_only_where_its_factor_is_above_zero(tmp_path, look, name, factor):
+    extension = {} if factor is None else {SEE_THROUGH[name]: factor}
+    sources = glb(tmp_path, lambda d: d["materials"][0].update(extensions={f"KHR_materials_{name}": extension}))
+    if factor:
+        assert code_of(look, sources) == "transparent_material"
+    else:
+        assert look(sources).notes == set()
+
+
 def test_a_picture_that_is_emitted_at_zero_strength_is_no_colour(tmp_path, look):
     sources = glb(tmp_path, lambda d: d["materials"][0].update(emissiveTexture={"index": 0}))
     assert code_of(look, sources) == "no_colour"
+
+
+def with_matrix(tmp_path, matrix):
+    def place(document):
+        node = next(node for node in document["nodes"] if "mesh" in node)
+        node["matrix"] = np.asarray(matrix, float).T.ravel().tolist()
+
+    return glb(tmp_path, place)
+
+
+@pytest.mark.parametrize("change", [((0, 1), 0.8), ((2, 0), 1e-3), ((1, 1), 0.0), ((3, 0), 0.1), ((3, 3), 2.0)])
+def test_a_node_whose_matrix_blender_would_take_apart_wrongly_is_refused(tmp_path, look, change):
+    matrix = np.eye(4)
+    matrix[change[0]] = change[1]
+    assert code_of(look, with_matrix(tmp_path, matrix)) == "unreadable_mesh"
+
+
+@pytest.mark.parametrize("scale", [(1, 2, 0.5), (-1, 1, 1), (1e-6, 1e6, 1), (0, 0, 0)])
+def test_a_node_whose_matrix_turns_and_scales_is_taken(tmp_path, look, scale):
+    matrix = trimesh.transformations.rotation_matrix(0.7, [1, 2, 3]) @ np.diag([*scale, 1])
+    assert look(with_matrix(tmp_path, np.float32(matrix))).triangles == (24, 24)
 
 
 def test_a_node_that_is_its_own_ancestor_is_refused(tmp_path, look):
@@ -213,6 +248,94 @@ def test_an_stl_that_is_shorter_than_it_states_is_unreadable(tmp_path, look):
     data = trimesh.exchange.stl.export_stl(l_shape(None))
     (tmp_path / "a.stl").write_bytes(data[:-10])
     assert code_of(look, [tmp_path / "a.stl"]) == "unreadable_mesh"
+
+
+def text_stl(vertices=TETRA, faces=FACES):
+    lines = ["solid some thing"]
+    for face in faces:
+        corners = ["vertex " + " ".join(repr(float(x)) for x in vertices[corner - 1]) for corner in face]
+        lines += ["facet normal 0 0 0", "outer loop", *corners, "endloop", "endfacet"]
+    return "\n".join([*lines, "endsolid some thing", ""])
+
+
+STATED = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def corners_of_stl(path):
+    """Return the (T, 3, 3) corners of a binary STL that is as long as it states."""
+    data = path.read_bytes()
+    assert len(data) == 84 + 50 * struct.unpack_from("<I", data, 80)[0]
+    return np.frombuffer(data, STATED, offset=84)["corners"]
+
+
+EXPECTED = np.array([[TETRA[corner - 1] for corner in face] for face in FACES])
+
+
+@pytest.mark.parametrize("change", [str, str.upper, lambda text: text.replace("\n", "\r\n"), lambda text: "  " + text.replace("\n", "\r")])
+def test_an_stl_that_is_text_is_given_to_blender_as_plain_binary(tmp_path, look, change):
+    (tmp_path / "a.stl").write_bytes(change(text_stl()).encode())
+    found = look([tmp_path / "a.stl"])
+    assert np.array_equal(corners_of_stl(found.path), EXPECTED) and found.triangles == (4, 4)
+
+
+@pytest.mark.parametrize("header", [b"", b"solid of a program that writes binary"])
+def test_bytes_behind_the_last_triangle_of_an_stl_are_left_out(tmp_path, look, header):
+    data = trimesh.exchange.stl.export_stl(trimesh.Trimesh(TETRA, np.array(FACES) - 1, process=False))
+    (tmp_path / "a.stl").write_bytes(header.ljust(80, b"\0") + data[80:] + b"xx")
+    assert np.array_equal(corners_of_stl(look([tmp_path / "a.stl"]).path), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[: len(text) // 2], r"ends without endsolid, after 2 facets.*unreadable_mesh"),
+        (lambda text: text.replace("vertex 0.0 0.0 0.0\n", "", 1), r"unreadable_mesh"),
+        (lambda text: text.replace("vertex 0.0 0.0 0.0\n", "vertex 0.0 zero 0.0\n", 1), r"unreadable_mesh"),
+        (lambda text: "solid x\nendsolid x\n", r"text without a facet.*empty_mesh"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:string or file could not be read:DeprecationWarning")
+def test_a_damaged_text_stl_is_named_for_what_it_lacks(tmp_path, look, change, message):
+    (tmp_path / "a.stl").write_text(change(text_stl()))
+    with pytest.raises(AssetRefused, match=message):
+        look([tmp_path / "a.stl"])
+
+
+def ply(path, faces, *, vertices=TETRA, kind="double", colours=()):
+    """Write a text PLY whose faces count from 0."""
+    lines = ["ply", "format ascii 1.0", f"element vertex {len(vertices)}", *(f"property {kind} {axis}" for axis in "xyz")]
+    lines += [f"property uchar {name}" for name in ("red", "green", "blue") if colours]
+    lines += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header"]
+    lines += [" ".join(map(repr, map(float, vertex))) + "".join(f" {each}" for each in colours) for vertex in vertices]
+    path.write_text("\n".join([*lines, *(" ".join(map(str, [len(face), *face])) for face in faces), ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("more", "least", "most"),
+    [([], 4, 4), ([(0, 1, 2)], 4, 5), ([(0, 0, 1)], 4, 5), ([(0, 1, 2, 3)], 6, 6), ([(0, 1, 4, 4)], 5, 6), ([(1, 2, 3, 4, 0), (0, 1, 2, 3, 4)], 7, 10)],
+)
+def test_the_triangles_of_a_ply_are_counted_but_for_those_that_stand_twice(tmp_path, look, more, least, most):
+    faces = [tuple(corner - 1 for corner in face) for face in FACES]
+    found = look([ply(tmp_path / "a.ply", faces + more, vertices=[*TETRA, (1, 1, 1)])])
+    assert found.triangles == (least, most)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_a_ply_far_from_the_origin_is_brought_near_in_full_precision(tmp_path, look, kind):
+    faces = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
+    far = [(x * 0.3 + 5e6, y * 0.3 - 3e6, z * 0.3) for x, y, z in TETRA]
+    found = look([ply(tmp_path / "a.ply", faces, vertices=far, kind=kind, colours=(255, 51, 0))])
+    near = load(found.path)
+    assert found.origin == pytest.approx((5e6 + 0.15, -3e6 + 0.15, 0.15), abs=1e-8)
+    assert np.allclose(near.vertices, np.array(TETRA) * 0.3 - 0.15, atol=1e-8) and near.visual.vertex_colors[0].tolist() == [255, 51, 0, 255]
+    assert b"property uchar red" in found.path.read_bytes()
+
+
+def test_an_stl_far_from_the_origin_is_brought_near_in_full_precision(tmp_path, look):
+    (tmp_path / "a.stl").write_text(text_stl([(x * 0.3 + 5e6, y * 0.3 - 3e6, z * 0.3) for x, y, z in TETRA]))
+    found = look([tmp_path / "a.stl"])
+    assert np.allclose(corners_of_stl(found.path), EXPECTED * 0.3 - 0.15, atol=1e-8)
 
 
 def test_a_text_fbx_is_unsupported(tmp_path, look):
@@ -232,6 +355,24 @@ def test_a_material_whose_name_holds_a_number_sign_keeps_its_colour(tmp_path, lo
     found = look(sources)
     assert "usemtl Material #25\n" in found.path.read_text()
     assert found.path.with_suffix(".mtl").read_text() == "newmtl Material #25\nKd 1 0 0\n"
+
+
+def test_a_material_that_no_library_defines_is_a_missing_part_or_kept_grey(tmp_path, look):
+    sources = write_obj(tmp_path, mtl="newmtl other\nKd 1 0 0\n")
+    with pytest.raises(AssetRefused, match=r"no material 'm' in 1 libraries.*missing_part"):
+        look(sources)
+    assert look(sources, untextured="keep").triangles == (4, 4)
+
+
+@pytest.mark.parametrize(("colour", "code"), [((), "missing_part"), ((0.9, 0.1, 0.1), None)])
+def test_a_material_name_without_a_library_is_no_fault_where_the_vertices_have_colours(tmp_path, look, colour, code):
+    obj, mtl = write_obj(tmp_path, vertices=[(*vertex, *colour) for vertex in TETRA])
+    mtl.unlink()
+    obj.write_text(obj.read_text().replace("mtllib model.mtl", ""))
+    if code:
+        assert code_of(look, [obj]) == code
+    else:
+        assert look([obj]).triangles == (4, 4)
 
 
 @pytest.mark.parametrize("line", ["d", "Tr", "d -halo", "d half"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 from trimesh.transformations import compose_matrix, rotation_matrix, translation_matrix
 
 import sam3dvid
@@ -168,6 +170,13 @@ def test_a_picture_counts_as_colour_only_where_it_decides_what_is_seen(tmp_path,
         assert code_of(normalized, path) == "no_colour"
 
 
+@pytest.mark.parametrize("illum", range(11))
+def test_an_illumination_model_makes_neither_glass_nor_metal_of_an_opaque_obj(tmp_path, normalized, illum):
+    mtl = f"newmtl m\nillum {illum}\nKd 0.8 0.1 0.1\nKa 0 0 0\nTf 1 1 1\nNi 1.0\n"  # as Maya writes it, with 4
+    record, _, _, out = normalized(write_obj(tmp_path, mtl=mtl), "Z")
+    assert record["notes"] == [] and glb_document(out)["materials"][0]["pbrMetallicRoughness"]["metallicFactor"] == 0
+
+
 @pytest.mark.parametrize("grey", [255, 204, 190])
 def test_a_grey_that_programs_fill_in_is_no_colour(tmp_path, normalized, grey):
     path = write_scene(tmp_path / "a.glb", mesh=l_shape((grey, grey, grey, 255)))
@@ -194,6 +203,58 @@ def test_a_texture_keeps_its_bytes(tmp_path, normalized, suffix):
     assert record["textures"] == [{"name": "texture", "width": 32, "height": 16}]
 
 
+@pytest.mark.parametrize("kind", ["gif", "ppm", "pcx"])
+@pytest.mark.parametrize("place", ["linked", "embedded"])
+def test_a_picture_that_blender_cannot_read_is_refused(tmp_path, normalized, kind, place):
+    texture = write_picture(tmp_path / f"texture.{kind}")
+    sources = [*write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd texture.{kind}\n"), texture]
+    if place == "embedded":
+
+        def change(document):
+            document["images"] = [{"uri": data_uri(texture.read_bytes())}]
+            document["textures"] = [{"source": 0}]
+            document["materials"][0]["pbrMetallicRoughness"] = {"baseColorTexture": {"index": 0}}
+
+        sources = [edit_glb(write_scene(tmp_path / "a.glb"), change)]
+    with pytest.raises(AssetRefused, match=r"Blender does not read.*unreadable_texture"):
+        normalized(sources)
+
+
+@pytest.mark.parametrize(("name", "mode", "compression"), [("t.tiff", "RGB", "zstd"), ("t.tiff", "RGB", "lzma"), ("t.sgi", "RGB", None), ("t.sgi", "L", None)])
+def test_a_picture_that_blender_reads_as_another_one_is_refused(tmp_path, normalized, name, mode, compression):
+    sources = write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd {name}\n")
+    Image.new("RGB", (8, 4), (200, 100, 60)).convert(mode).save(tmp_path / name, compression=compression)
+    assert code_of(normalized, [*sources, tmp_path / name], "Z") == "unreadable_texture"
+
+
+@pytest.mark.parametrize("name", ["t.bmp", "t.tga", "t.tiff", "t.jp2", "t.dds", "t.webp"])
+def test_a_picture_of_another_format_that_blender_reads_comes_out_as_it_is(tmp_path, normalized, name):
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 16, 3), np.uint8)
+    sources = write_obj(tmp_path, mtl=f"newmtl m\nmap_Kd {name}\n")
+    Image.fromarray(pixels).save(tmp_path / name, lossless=True)
+    out = normalized([*sources, tmp_path / name], "Z")[3]
+    document, data = glb_document(out), out.read_bytes()
+    view = document["bufferViews"][document["images"][0]["bufferView"]]
+    start = len(data) - document["buffers"][0]["byteLength"] + view["byteOffset"]
+    with Image.open(io.BytesIO(data[start : start + view["byteLength"]])) as picture:
+        assert np.array_equal(np.asarray(picture.convert("RGB")), pixels)
+
+
+def test_a_picture_that_the_exporter_loses_is_refused(tmp_path, normalized, monkeypatch):
+    from sam3dvid.blender import normalize as module
+
+    export = module.export  # type: ignore[attr-defined]
+
+    def lossy(path):
+        export(path)
+        edit_glb(path, lambda document: document["materials"][0]["pbrMetallicRoughness"].pop("baseColorTexture"))
+
+    monkeypatch.setattr(module, "export", lossy)
+    sources = [*write_obj(tmp_path, mtl="newmtl m\nmap_Kd t.png\n"), write_picture(tmp_path / "t.png")]
+    with pytest.raises(AssetRefused, match=r"material 'm' loses its picture as baseColorTexture.*unreadable_texture"):
+        normalized(sources, "Z")
+
+
 def test_a_name_with_blanks_is_found(tmp_path, normalized):
     sources = write_obj(tmp_path, mtl="newmtl m\nmap_Kd -s 1 1 1 my texture.png\n")
     assert normalized([*sources, write_picture(tmp_path / "my texture.png")], "Z")[0]["textures"][0]["name"] == "my texture"
@@ -202,6 +263,47 @@ def test_a_name_with_blanks_is_found(tmp_path, normalized):
 @pytest.mark.parametrize(("points", "code"), [([(1, 1, 1)] * 4, "zero_extent"), ([(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)], "zero_extent")])
 def test_triangles_without_any_area_are_no_extent(tmp_path, normalized, points, code):
     assert code_of(normalized, write_obj(tmp_path, vertices=points), "Z") == code
+
+
+def hidden(name):
+    """Return a change of a document that adds a part of which nothing can be seen, far away."""
+
+    def change(document):
+        node = {"mesh": 0, "translation": [50, 0, 0]}
+        node["scale"] = {"point": [0, 0, 0], "line": [0, 3, 0], "speck": [1e-8, 1e-8, 1e-8]}[name]
+        document["nodes"].append(node)
+        document["scenes"][0]["nodes"].append(len(document["nodes"]) - 1)
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["point", "line", "speck", "matrix"])
+def test_a_part_without_an_area_does_not_enter_the_box(tmp_path, normalized, name):
+    alone = normalized(write_scene(tmp_path / "a.glb"))
+    if name == "matrix":
+        path = write_scene(tmp_path / "b.glb", np.eye(4), translation_matrix([50, 0, 0]) @ np.diag([0, 0, 0, 1]))
+    else:
+        path = edit_glb(write_scene(tmp_path / "b.glb"), hidden(name))
+    record, vertices, triangles, _ = normalized(path)
+    assert record["raw_bbox"] == alone[0]["raw_bbox"] and record["notes"] == ["degenerate_parts"] and record["num_parts"] == 1
+    assert np.array_equal(vertices, alone[1]) and np.array_equal(triangles, alone[2])
+
+
+@pytest.mark.parametrize("far", [[(9, 0, 0), (9, 1, 0), (9, 3, 0)], [(9, 9, 9)] * 3, [(90, 1, 2), (91, 1.3, 2.6), (92, 1.6, 3.2)]])
+def test_triangles_without_an_area_do_not_enter_the_box(tmp_path, normalized, far):
+    record = normalized(write_obj(tmp_path, vertices=[*TETRA, *far], faces=[*FACES, (5, 6, 7)]), "Z")[0]
+    assert record["raw_bbox"] == [[0, 0, 0], [1, 1, 1]] and (record["num_triangles"], record["notes"]) == (4, ["degenerate_parts"])
+
+
+def test_colour_on_a_part_without_an_area_is_no_colour(tmp_path, normalized):
+    def change(document):
+        document["materials"].append({"pbrMetallicRoughness": {}})
+        document["meshes"].append({"primitives": [{**document["meshes"][0]["primitives"][0], "material": 1}]})
+        next(node for node in document["nodes"] if "mesh" in node)["scale"] = [0, 0, 0]
+        document["nodes"].append({"mesh": 1})
+        document["scenes"][0]["nodes"].append(len(document["nodes"]) - 1)
+
+    assert code_of(normalized, edit_glb(write_scene(tmp_path / "a.glb"), change)) == "no_colour"
 
 
 @pytest.mark.parametrize(("thickness", "code"), [(0, "flat_mesh"), (9e-7, "flat_mesh")])
@@ -220,6 +322,34 @@ def test_far_coordinates_keep_their_shape(tmp_path, normalized):
     assert np.allclose(np.sort(near[1], axis=0), np.sort(canonical_up(far[1]), axis=0), atol=1e-6)
     assert far[0]["raw_bbox"] == [[5e6, -1e4 - 1, -3e6], [5e6 + 1, -1e4, -3e6 + 1]] and far[0]["notes"] == ["far"]
     assert far[0]["offset"] == [-5e6 - 0.5, 1e4 + 0.5, 3e6 - 0.5]
+
+
+@pytest.mark.parametrize("suffix", ["ply", "stl"])
+def test_a_far_ply_or_stl_comes_out_as_the_near_one_does(tmp_path, normalized, suffix):
+    sphere = trimesh.creation.icosphere(2, 0.5)
+    placed = {"near": sphere.vertices, "far": sphere.vertices + [5e5, -4.5e6, 0]}
+    found = {}
+    for name, vertices in placed.items():
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "ply":
+            head = ["ply", "format ascii 1.0", f"element vertex {len(vertices)}", *(f"property double {axis}" for axis in "xyz")]
+            head += [f"element face {len(sphere.faces)}", "property list uchar int vertex_indices", "end_header"]
+            path.write_text("\n".join([*head, *(" ".join(map(repr, v)) for v in vertices.tolist()), *(f"3 {a} {b} {c}" for a, b, c in sphere.faces), ""]))
+        else:
+            facets = ["facet normal 0 0 0\nouter loop\n" + "".join(f"vertex {x!r} {y!r} {z!r}\n" for x, y, z in t) for t in vertices[sphere.faces].tolist()]
+            path.write_text("solid x\n" + "".join(f"{facet}endloop\nendfacet\n" for facet in facets) + "endsolid x\n")
+        found[name] = normalized(path, "Z", **KEEP)
+    assert found["far"][0]["notes"] == ["far", "uncoloured"] and found["far"][0]["num_triangles"] == 320
+    assert volume(*found["far"][1:3]) == pytest.approx(volume(*found["near"][1:3]), rel=1e-5)
+
+
+def test_a_ply_of_which_blender_loses_a_triangle_is_refused(tmp_path, normalized):
+    faces = ["3 0 2 1", "3 0 1 3", "3 1 2 3", "4 2 0 3 3"]  # Blender drops a quad that names a corner twice
+    head = ["ply", "format ascii 1.0", "element vertex 4", *(f"property float {axis}" for axis in "xyz"), "element face 4"]
+    path = tmp_path / "a.ply"
+    path.write_text("\n".join([*head, "property list uchar int vertex_indices", "end_header", *(f"{x} {y} {z}" for x, y, z in TETRA), *faces, ""]))
+    with pytest.raises(AssetRefused, match=r"Blender reads 3 triangles, expected 4 to 5.*unreadable_mesh"):
+        normalized(path, "Z", **KEEP)
 
 
 def canonical_up(vertices):

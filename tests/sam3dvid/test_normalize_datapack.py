@@ -33,7 +33,7 @@ REFUSED = {
     "awkward/single_point_mesh.obj": "zero_extent",
     "awkward/tiny_1e-6.obj": "no_colour",
     "awkward/truncated.glb": "unreadable_mesh",
-    "awkward/zero_area_faces.obj": "no_colour",
+    "awkward/zero_area_faces.obj": "flat_mesh",
     "awkward/zero_bytes.glb": "empty_mesh",
     "glb/AlphaBlendModeTest.glb": "transparent_material",
     "glb/ShapeCollection.glb": "no_colour",

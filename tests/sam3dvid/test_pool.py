@@ -312,7 +312,11 @@ def test_a_fraction_of_none_or_all_leaves_one_index_empty(tmp_path, fraction):
     assert (len(pool.eval), len(pool.train)) == ((16, 0) if fraction else (0, 16))
 
 
-def test_the_credits_name_source_author_and_licence(tmp_path):
-    build(tmp_path)
+def test_the_credits_name_author_and_licence_and_poly_haven_only_where_it_is_the_source(tmp_path):
+    found = panoramas(tmp_path / "in")
+    build(tmp_path, found)
     text = (tmp_path / "pool" / "CREDITS.md").read_text()
-    assert "Powered by [Poly Haven](https://polyhaven.com)" in text and "- b by Ada, CC0-1.0" in text
+    assert "- b by Ada, CC0-1.0" in text and "Poly Haven" not in text
+    theirs = [replace(one, source_url=f"https://polyhaven.com/a/{one.slug}") for one in found]
+    build_polyhaven_pool(theirs, tmp_path / "other", tmp_path / "other.books", SMALL, HERE)
+    assert "Powered by [Poly Haven](https://polyhaven.com)" in (tmp_path / "other" / "CREDITS.md").read_text()

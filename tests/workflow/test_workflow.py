@@ -58,7 +58,7 @@ def test_run_packs_a_release_that_sha256sum_and_our_verifier_accept(finished: Pr
 
 def test_run_ends_with_where_its_results_and_its_release_are(finished: Project) -> None:
     said = finished.ok("--forcerun", "gate")
-    assert "events: 4 of 4 passed" in said and "  release: results/small/events_release/\n" in said
+    assert "events: 4 of 4 passed" in said and "  dataset: results/small/events_release/\n" in said
 
 
 def test_second_run_does_nothing(finished: Project) -> None:

@@ -153,8 +153,8 @@ def test_filter_takes_assets_out_and_they_come_back_without_work(project: Assets
 def test_frozen_pool_refuses_other_settings_in_one_line_and_a_new_folder_takes_them(project: AssetsProject) -> None:
     before = {path.name: path.read_bytes() for path in (project.folder / "data" / "pool").rglob("*") if path.is_file()}
     project.write_config(CONFIG.replace("views: 2", "views: 3"))
-    done = project.run("backgrounds")
-    assert done.returncode != 0 and "[pool_frozen]" in done.stdout + done.stderr
+    done = project.run("backgrounds", "--quiet", "rules")
+    assert done.returncode != 0 and "[pool_frozen]" in done.stdout + done.stderr, "shown in quiet runs too"
     assert {path.name: path.read_bytes() for path in (project.folder / "data" / "pool").rglob("*") if path.is_file()} == before
     project.write_config(CONFIG.replace("views: 2", "views: 3").replace("data/pool", "data/pool_of_3"))
     project.ok("backgrounds")
@@ -190,3 +190,14 @@ def test_20000_assets_show_the_whole_run(project: AssetsProject) -> None:
     project.write_config("run: big\nassets:\n  table: data/assets.csv\n")
     said = project.ok("--dry-run", "--quiet", "rules")
     assert (jobs(said, "normalize_assets"), jobs(said, "voxelize_assets"), jobs(said, "total")) == (20, 20, 45)
+
+
+def test_changed_asset_is_made_again_also_without_snakemakes_records(project: AssetsProject) -> None:
+    made = project.results() / "assets" / "eval" / "NA.glb"
+    before = made.read_bytes()
+    shutil.rmtree(project.folder / ".snakemake")
+    write_box(project.folder / "data" / "assets" / "NA" / "meshes", 77)
+    (project.folder / "data" / "assets" / "NA" / "meshes" / "model.obj").touch()
+    project.tables()
+    project.ok("report")
+    assert made.read_bytes() != before

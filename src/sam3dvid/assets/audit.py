@@ -24,7 +24,8 @@ def audit_rows(table: Sequence[Row], made: Sequence[Fields], allow: str) -> list
     """Return an audit row for every finished asset, sorted by split and id.
 
     table : rows of the asset table.   made : rows of the shard manifests of voxelize_assets; what was refused is not used and has no row.
-    allow : as for `releasable`.   Raises Fault (manifest_mismatch) for an asset that is not in the table.
+    allow : as for `releasable`.   Raises Fault (manifest_mismatch) for an asset that is not in the table, AssetRefused (in_both_splits) for a mesh
+    that stands in train and in eval.
     """
     described = {row[ASSET_KEY]: row for row in table}
     rows = []
@@ -34,7 +35,14 @@ def audit_rows(table: Sequence[Row], made: Sequence[Fields], allow: str) -> list
         if record["id"] not in described:
             raise Fault("manifest_mismatch", record["id"], f"a row of {ASSET_STEPS[1]}", "an asset of the table", "run the workflow again")
         rows.append(_audit_row(described[record["id"]], record, allow))
-    return sorted(rows, key=lambda row: (row["split"], row[ASSET_KEY]))
+    rows.sort(key=lambda row: (row["split"], row[ASSET_KEY]))
+    first: dict[str, Row] = {}
+    for row in rows:
+        other = first.setdefault(row["mesh_sha256"], row)
+        if other["split"] != row["split"]:
+            found = f"the mesh of {row[ASSET_KEY]} ({row['split']}) too"
+            raise AssetRefused("in_both_splits", f"{other[ASSET_KEY]} ({other['split']})", found, "objects that never cross splits")
+    return rows
 
 
 def _audit_row(row: Row, record: Fields, allow: str) -> Row:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sam3dvid.assets.licenses import UNKNOWN
+from sam3dvid.assets.licenses import UNKNOWN, settled
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import check_kinds, meta
 from shardwork.errors import DataError
 from shardwork.jsonio import loads
 from shardwork.tables import Row
 
-LICENSE_ID = re.compile(r"[A-Za-z0-9.+-]+")
 AESTHETIC = "aesthetic"
 """The score of TRELLIS-500K, from 1 to 10; it holds Objaverse-XL assets of 5.5 and more."""
 
@@ -37,7 +35,7 @@ def check_licenses(licenses: str) -> tuple[str, ...]:
     """Return the ids of an allow-list. Raises AssetRefused (bad_asset_setting) for what is no SPDX id."""
     ids = tuple(licenses.split())
     for name in ids:
-        if not LICENSE_ID.fullmatch(name):
+        if settled(name) != name:
             raise AssetRefused("bad_asset_setting", "licenses", repr(name), "SPDX ids separated by blanks, such as CC-BY-4.0 CC0-1.0")
     return ids
 

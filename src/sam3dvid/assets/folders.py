@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def find_assets(folder: Path, layout: str, split: str = "") -> Found:
         raise DataError("bad_table", folder, "no such folder", "a folder of assets", "correct the path")
     paths = [path for path in walk_files(folder) if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     scans = {path for path in paths if layout == "gso" or (layout == "auto" and path.parts[-2:] == SCAN)}
+    paths = _without_links_to_others(paths)
     names = {path: name for path in paths if (name := _scan_name(path) if path in scans else _file_name(path))}
     if not names:
         expected = "name/meshes/model.obj or name/name.obj" if layout == "gso" else "files named " + " ".join(MESH_SUFFIXES)
@@ -61,6 +63,12 @@ def find_assets(folder: Path, layout: str, split: str = "") -> Found:
     # .msh, .xml and collision meshes belong to the simulators that flat copies are made for
     others = () if layout == "gso" else tuple(path for path in paths if path.suffix.lower() in OTHER_MESHES)
     return Found(assets, others, tuple(path for path in paths if path.name == FETCHED))
+
+
+def _without_links_to_others(paths: Sequence[Path]) -> list[Path]:
+    """Return the paths without links to files that are among them: an asset bears its own name."""
+    own = {path.resolve() for path in paths if not path.is_symlink()}
+    return [path for path in paths if not (path.is_symlink() and path.resolve() in own)]
 
 
 def _found(path: Path, folder: Path, name: str, split: str, scan: bool) -> FoundAsset:

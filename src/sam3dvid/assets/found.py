@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 FAR = 100.0
 """Coordinates beyond this many times the asset's size lose what shows of its shape to float32: 6e-8 of the coordinate is 6e-6 of the size."""
@@ -24,3 +28,19 @@ class Found:
     digests: set[str]
     triangles: tuple[int, int] | None = None
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+def far_origin(positions: NDArray[Any]) -> NDArray[Any]:
+    """Return what to subtract from (N, 3) float64 positions so that float32 keeps the shape, (3,): zero where they are not far away."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    far = np.abs(positions).max() > FAR * (high - low).max()
+    return (low + high) / 2 if far else np.zeros(3)
+
+
+def count_distinct(triangles: NDArray[Any], total: int) -> int:
+    """Return how many triangles there are that name three vertices and no other's three.   triangles : (T, 3) ints below `total`."""
+    corners = np.sort(triangles, axis=1)
+    corners = corners[(corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2])]
+    if total >= 1 << 20:  # three such numbers do not fit into one of 64 bits
+        return len(np.unique(corners, axis=0))
+    return len(np.unique(corners.astype(np.int64) @ [total * total, total, 1]))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.assets.found import Found
+from sam3dvid.assets.found import Found, count_distinct
 from sam3dvid.assets.gltf import DRACO, MALFORMED, POINTS, TRIANGLES, Document, Gltf, decode_data_uri, read_gltf
 from sam3dvid.assets.parts import local_file
 from sam3dvid.assets.textures import Parts, Textures
@@ -30,7 +30,15 @@ READABLE = {
     ),
 }
 """Extensions that a file may require: Blender 4.5 reads them, or what it leaves out changes neither shape nor colour much."""
-SEE_THROUGH = ("KHR_materials_transmission", "KHR_materials_volume", "KHR_materials_diffuse_transmission")
+SEE_THROUGH = {
+    "KHR_materials_transmission": "transmissionFactor",
+    "KHR_materials_volume": "thicknessFactor",
+    "KHR_materials_diffuse_transmission": "diffuseTransmissionFactor",
+}
+"""Extensions that can let light through, and the factor of each that decides whether it does."""
+
+SHEAR = 1e-4
+"""Columns of a node's matrix whose cosine is more than this are not orthogonal."""
 
 
 def check_gltf(sources: Parts, settings: NormalizeSettings, scratch: Path) -> Found:
@@ -49,6 +57,8 @@ def _check(gltf: Gltf, sources: Parts, settings: NormalizeSettings, scratch: Pat
     unknown = sorted(set(gltf.document.get("extensionsRequired", [])) - READABLE)
     if unknown:
         raise gltf.refuse(f"it requires {', '.join(unknown)}", "format_unsupported", "extensions that Blender reads")
+    for index in gltf.shown_nodes():
+        _check_matrix(gltf, index)
     low, high = _check_shapes(gltf, settings)
     used = {primitive["material"] for _, primitive in gltf.primitives() if "material" in primitive}
     textures, notes = Textures(gltf.where), set()
@@ -69,6 +79,23 @@ def _check(gltf: Gltf, sources: Parts, settings: NormalizeSettings, scratch: Pat
     if gltf.all("animations"):
         notes.add("animated")
     return Found("gltf", write_plain(gltf, sources, scratch), notes, textures.digests, (low, high))
+
+
+def _check_matrix(gltf: Gltf, index: int) -> None:
+    """Raise AssetRefused (unreadable_mesh, not_finite) for a node's matrix that no translation, rotation and scale make, which glTF forbids.
+
+    Blender takes it apart into those three and would show another shape, of a matrix with one zero column too.
+    """
+    if "matrix" not in (node := gltf.all("nodes")[index]):
+        return
+    matrix = np.array(node["matrix"], np.float64).reshape(4, 4).T
+    if not np.isfinite(matrix).all():
+        raise gltf.refuse(f"nodes[{index}] has a matrix that is not finite", "not_finite", "finite numbers")
+    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    products = np.abs(matrix[:3, :3].T @ matrix[:3, :3])[np.triu_indices(3, 1)]
+    limits = SHEAR * np.outer(lengths, lengths)[np.triu_indices(3, 1)]
+    if (products > limits).any() or np.count_nonzero(lengths) == 2 or not np.allclose(matrix[3], [0, 0, 0, 1], rtol=0, atol=1e-6):
+        raise gltf.refuse(f"nodes[{index}] has a matrix with shear, projection or a zero column", expected="a translation, a rotation and a scale")
 
 
 def _check_shapes(gltf: Gltf, settings: NormalizeSettings) -> tuple[int, int]:
@@ -131,11 +158,7 @@ def _check_primitive(gltf: Gltf, shape: Document) -> tuple[int, int]:
     corners = _corners(gltf, shape, total)
     if corners is None or mode != TRIANGLES:
         return 0, stated
-    corners = np.sort(corners.reshape(-1, 3), axis=1)
-    corners = corners[(corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2])]
-    if total >= 1 << 20:  # three such numbers do not fit into one of 64 bits
-        return len(np.unique(corners, axis=0)), stated
-    return len(np.unique(corners.astype(np.int64) @ [total * total, total, 1])), stated
+    return count_distinct(corners.reshape(-1, 3), total), stated
 
 
 def _corners(gltf: Gltf, shape: Document, total: int) -> NDArray[Any] | None:
@@ -148,9 +171,9 @@ def _corners(gltf: Gltf, shape: Document, total: int) -> NDArray[Any] | None:
 
 
 def not_opaque(material: Document) -> bool:
-    """Return whether a glTF material lets something behind it through."""
+    """Return whether a glTF material lets something behind it through; an extension whose factor is 0, the default of all three, does not."""
     extensions = material.get("extensions", {})
-    return material.get("alphaMode", "OPAQUE") != "OPAQUE" or any(name in extensions for name in SEE_THROUGH)
+    return material.get("alphaMode", "OPAQUE") != "OPAQUE" or any(extensions.get(name, {}).get(key, 0) > 0 for name, key in SEE_THROUGH.items())
 
 
 def hides_texture(material: Document) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 UNKNOWN = "LicenseRef-unknown"
 PUBLIC_DOMAIN = "LicenseRef-public-domain"
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 OWN = re.compile(r"LicenseRef-[A-Za-z0-9.-]+")
 """The form of an id that SPDX does not list."""
 CC_URL = re.compile(r"creativecommons\.org/(licenses|publicdomain)/([a-z-]+)/([0-9.]+)(?:/([a-z]{2,3})\b)?", re.IGNORECASE)
@@ -134,6 +135,16 @@ def spdx_of(name: str, url: str = "", source: str = "") -> str:
         if (found := spdx(text, "objaverse" if source == "sketchfab" else "")) != UNKNOWN:
             return found
     return " ".join(name.split())
+
+
+def settled(text: str) -> str | None:
+    """Return the id of a licence as a table or a configuration writes it, None where it is neither settled nor an id of SPDX's form.
+
+    "" is LicenseRef-unknown. A Creative Commons id must be one that there is: CC-BY has no version.
+    """
+    if (found := spdx(text)) != UNKNOWN or text in ("", UNKNOWN):
+        return found
+    return text if ID.fullmatch(text) and not text.upper().startswith("CC") else None
 
 
 def _from_url(room: str, kind: str, version: str, country: str | None) -> str:

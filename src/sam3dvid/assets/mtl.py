@@ -14,6 +14,8 @@ from sam3dvid.settings import NormalizeSettings
 SEEN_MAPS = frozenset(("map_kd", "map_ks", "map_ns", "map_ke", "map_bump", "bump", "norm", "map_refl", "refl", "map_pr", "map_pm", "map_ps"))
 """Maps that Blender's importer reads, but for map_d; others change no picture."""
 OPACITY = frozenset(("d", "tr", "map_d", "map_tr"))
+PLAIN_ILLUM = frozenset(("0", "1", "2"))
+"""Illumination models that say nothing of mirrors or glass. Others are left out: Blender makes metal or glass of an opaque material that has one."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ def _add(material: Material, key: str, rest: str, folder: Path) -> None:
         name = without_options(rest)
         if name:
             material.maps.append((key, rest[: rest.rindex(name)].rstrip('" '), name, folder))
-    elif not MAPS.fullmatch(key):
+    elif not (MAPS.fullmatch(key) or key == "tf" or (key == "illum" and rest.partition("#")[0].strip() not in PLAIN_ILLUM)):
+        # Tf is the colour of the light that passes through, where any does: Blender takes it for how much passes
         material.lines.append(f"{key.capitalize() if len(key) == 2 else key} {rest.partition('#')[0]}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.assets.found import FAR, Found
+from sam3dvid.assets.found import Found, far_origin
 from sam3dvid.assets.mtl import read_materials, write_plain_materials
 from sam3dvid.assets.parts import parts_of
 from sam3dvid.assets.textures import Parts, Textures
@@ -34,12 +34,12 @@ def check_obj(parts: Parts, settings: NormalizeSettings, scratch: Path) -> Found
     words = {kind: [rest for key, rest in lines if key == kind] for kind in (*KINDS, b"p", b"l", b"f")}
     positions = _numbers(main, words[b"v"], 3)
     counts = {b"v": len(positions), b"vt": len(_numbers(main, words[b"vt"], 1, "texture coordinate")), b"vn": len(words[b"vn"])}
-    _check_colours(main, words[b"v"])
+    has_colours = _check_colours(main, words[b"v"])
     stated = _count(main, words)
     if stated > settings.max_triangles:
         raise _refuse(main, "too_many_triangles", f"{stated} triangles", f"at most {settings.max_triangles}")
     lines, used, triangles = _plain_faces(main, lines, counts)
-    origin = _origin(positions)
+    origin = far_origin(positions)
     if origin.any():
         lines = _shifted(lines, positions - origin)
     libraries = [parts.require(part.path, part.name, "missing_part") for part in parts_of(main) if part.kind == "material"]
@@ -47,6 +47,9 @@ def check_obj(parts: Parts, settings: NormalizeSettings, scratch: Path) -> Found
         materials = read_materials(libraries)
     except ValueError as error:
         raise _refuse(main, "unreadable_mesh", f"a material library with a bad number: {error}", "numbers") from error
+    undefined = sorted(used - materials.keys() - {""})
+    if undefined and settings.untextured == "refuse" and (libraries or not has_colours):
+        raise _refuse(main, "missing_part", f"no material {undefined[0]!r} in {len(libraries)} libraries", "a library that defines every material in use")
     textures = Textures(main.name)
     shown = [materials[name] for name in sorted(used) if name in materials]
     notes = write_plain_materials(shown, parts, textures, settings, scratch / "asset.mtl")
@@ -70,10 +73,13 @@ def _numbers(main: Path, rows: list[bytes], least: int, what: str = "vertex") ->
     return values
 
 
-def _check_colours(main: Path, rows: list[bytes]) -> None:
-    """Raise AssetRefused (not_finite) for vertex colours, which stand behind the position, that are NaN."""
-    if rows and len(rows[0].split()) >= 6 and (bad := [row for row in rows if re.search(rb"nan|inf", row, re.IGNORECASE)]):
+def _check_colours(main: Path, rows: list[bytes]) -> bool:
+    """Return whether there are vertex colours, which stand behind the position. Raises AssetRefused (not_finite) for those that are NaN."""
+    if not rows or len(rows[0].split()) < 6:
+        return False
+    if bad := [row for row in rows if re.search(rb"nan|inf", row, re.IGNORECASE)]:
         raise _refuse(main, "not_finite", f"the colours of {len(bad)} of {len(rows)} vertices", "finite numbers")
+    return True
 
 
 def _count(main: Path, words: dict[bytes, list[bytes]]) -> int:
@@ -140,13 +146,6 @@ def _without_repeats(corners: list[bytes]) -> list[bytes]:
     if len(set(vertices)) == len(vertices):
         return corners
     return [corner for index, corner in enumerate(corners) if vertices[index] != vertices[index - 1]]
-
-
-def _origin(positions: NDArray[Any]) -> NDArray[Any]:
-    """Return what to subtract so that float32 keeps the shape: zero where the coordinates are not far away."""
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    far = np.abs(positions).max() > FAR * (high - low).max()
-    return (low + high) / 2 if far else np.zeros(3)
 
 
 def _shifted(lines: list[tuple[bytes, bytes]], positions: NDArray[Any]) -> list[tuple[bytes, bytes]]:

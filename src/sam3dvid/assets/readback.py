@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,11 @@ IDENTITY = {"translation": [0, 0, 0], "rotation": [0, 0, 0, 1], "scale": [1, 1, 
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """What a normalised GLB holds.   low, high : (3,) float64, box of its vertices, canonical.   textures : name, width, height of each, in pixels."""
+    """What a normalised GLB holds.
+
+    low, high : (3,) float64, box of its vertices, canonical.   textures : name, width, height of each, in pixels.
+    pictures : (name of the material, baseColorTexture or emissiveTexture) of all that show a picture.
+    """
 
     num_vertices: int
     num_triangles: int
@@ -30,6 +35,7 @@ class ReadBack:
     low: NDArray[Any]
     high: NDArray[Any]
     textures: tuple[dict[str, str | int], ...]
+    pictures: frozenset[tuple[str, str]]
 
 
 def read_back(path: Path, textures: Textures) -> ReadBack:
@@ -72,4 +78,13 @@ def _read(path: Path, textures: Textures) -> ReadBack:
         textures.check(data, image["name"])
         with Image.open(io.BytesIO(data)) as picture:
             pictures.append({"name": str(image["name"]), "width": picture.width, "height": picture.height})
-    return ReadBack(len(points), triangles, len(gltf.all("materials")), low, high, tuple(pictures))
+    materials = gltf.all("materials")
+    return ReadBack(len(points), triangles, len(materials), low, high, tuple(pictures), frozenset(_shown(materials)))
+
+
+def _shown(materials: list[Any]) -> Iterator[tuple[str, str]]:
+    for material in materials:
+        if "baseColorTexture" in material.get("pbrMetallicRoughness", {}):
+            yield material["name"], "baseColorTexture"
+        if "emissiveTexture" in material:
+            yield material["name"], "emissiveTexture"

@@ -42,7 +42,10 @@ class Textures:
     digests: set[str] = field(default_factory=set)
 
     def check(self, data: bytes, name: str) -> None:
-        """Decode an encoded picture whole. Raises AssetRefused (unreadable_texture).   name : what to call it."""
+        """Decode an encoded picture whole. Raises AssetRefused (unreadable_texture).   name : what to call it.
+
+        A JPEG whose picture data are damaged but end with a proper mark passes: libjpeg fills in what is missing and tells Pillow nothing of it.
+        """
         digest = hashlib.sha256(data).hexdigest()
         if digest in self.digests:
             return

@@ -28,6 +28,7 @@ def voxelize(vertices: NDArray[np.float64], triangles: NDArray[np.int32]) -> NDA
 
     vertices : (V, 3) float64, canonical frame; what lies outside [-0.5, 0.5] is clipped.   triangles : (F, 3) int32, indices of vertices.
     Returns (64, 64, 64) bool, C order, [i, j, k] along (x, y, z); the centre of a voxel is at (index + 0.5) / 64 - 0.5.
+    A vertex less than 2.8e-17 below a voxel's face is looked for above it alone, as Open3D's rounding has it.
     Memory beyond the arguments: the grid, 256 KiB, for any number of triangles.
     Raises AssetRefused: not_finite for NaN or infinite vertices, unreadable_mesh for indices of no vertex.
     Source: format v0.1, 3.3; Open3D 0.20, VoxelGridFactory.cpp; TRELLIS, dataset_toolkits/voxelize.py.

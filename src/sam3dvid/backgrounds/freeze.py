@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sam3dvid.backgrounds.pool import CREDITS, FORMAT_VERSION, SELECTION, SPLITS, index_bytes, picture_problem, read_pool, read_selection
+from sam3dvid.backgrounds.pool import CREDITS, FORMAT_VERSION, SPLITS, index_bytes, picture_problem, read_pool, read_selection
 from sam3dvid.codes import AssetRefused
-from sam3dvid.stage import ONE_SHARD
+from sam3dvid.stage import ONE_SHARD, SELECTION
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError
 from shardwork.files import write_bytes

@@ -141,7 +141,9 @@ def _adopt(item: Item, pool: Path) -> Fields | None:
 
 def credits_text(pictures: Sequence[Fields]) -> str:
     """Return what CREDITS.md says: the source, the authors, the licences."""
-    lines = ["# Credits", "", "Powered by [Poly Haven](https://polyhaven.com). Assets: CC0 (https://polyhaven.com/license).", ""]
+    lines = ["# Credits", ""]
+    if any("polyhaven.com" in picture["source_url"] for picture in pictures):
+        lines += ["Powered by [Poly Haven](https://polyhaven.com), whose assets are CC0 (https://polyhaven.com/license).", ""]
     seen = {picture["split_key"]: picture for picture in sorted(pictures, key=lambda picture: picture["image_id"])}
     for slug, picture in sorted(seen.items()):
         by = f" by {', '.join(picture['authors'])}" if picture["authors"] else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sam3dvid.codes import AssetRefused
+from sam3dvid.stage import SELECTION
 from shardwork.digests import BLOCK_BYTES, sha256_file
 from shardwork.errors import DataError
 from shardwork.ids import is_id
@@ -16,7 +17,7 @@ from shardwork.step import Fields
 
 FORMAT_VERSION = 1
 SPLITS = ("eval", "train")
-SELECTION, CREDITS = "selection.json", "CREDITS.md"
+CREDITS = "CREDITS.md"
 POLYHAVEN, SA1B = "polyhaven", "sa1b"
 KINDS = (POLYHAVEN, SA1B)
 

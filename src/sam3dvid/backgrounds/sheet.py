@@ -8,8 +8,9 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 
 from sam3dvid.backgrounds.images import open_picture, to_rgb
-from sam3dvid.backgrounds.pool import SELECTION, Pool, read_pool
+from sam3dvid.backgrounds.pool import Pool, read_pool
 from sam3dvid.codes import AssetRefused
+from sam3dvid.stage import is_frozen
 from shardwork.files import atomic_path
 from shardwork.step import Fields
 
@@ -28,7 +29,7 @@ def write_sheet(out: Path, pool: Path, limit: int = 48) -> None:
     A picture that is not there or cannot be read is a tile that says so. Of a pool that is not frozen yet, the PNG says that.
     Raises AssetRefused (bad_pool) if the pool's index is not what was frozen.
     """
-    if not (pool / SELECTION).exists():
+    if not is_frozen(pool):
         _save(out, _notice("This pool is not frozen yet:", "see the rows of its manifest for what was refused."))
         return
     found = read_pool(pool)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from sam3dvid.backgrounds.images import PHOTO_SUFFIXES
@@ -12,7 +11,7 @@ from sam3dvid.backgrounds.panorama import SUFFIXES
 from sam3dvid.backgrounds.pool import POLYHAVEN, SA1B, Panorama
 from sam3dvid.stage import POOL_COLUMNS, POOL_KEYS, read_pool_table
 from shardwork.errors import DataError
-from shardwork.listing import name_in_table, size_and_time
+from shardwork.listing import name_in_table, refuse_collisions, size_and_time
 from shardwork.tables import Row, whole_number
 
 PANORAMA_KEY, PHOTO_KEY = POOL_KEYS[POLYHAVEN], POOL_KEYS[SA1B]
@@ -56,13 +55,8 @@ def _seen(path: Path, table: Path) -> dict[str, str]:
 
 
 def _unique(rows: Sequence[Row], key: str) -> list[Row]:
-    rows = sorted(rows, key=lambda row: row[key])
-    for one, other in pairwise(rows):
-        if one[key] == other[key]:
-            raise DataError(
-                "duplicate_id", repr(one[key]), f"{one['path']} and {other['path']} have one id", "one file an id", "rename or take out one of them"
-            )
-    return rows
+    refuse_collisions(rows, key, "rename or take out one of them")
+    return sorted(rows, key=lambda row: row[key])
 
 
 def read_panorama_table(path: Path) -> list[Panorama]:

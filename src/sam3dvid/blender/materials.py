@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import bpy
+import numpy as np
+from PIL import Image
 
 from sam3dvid.assets.textures import Parts, Textures
 from sam3dvid.blender.collect import COLOUR, UV, Piece
+from sam3dvid.blender.session import silence
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
 
@@ -17,6 +22,11 @@ FILLED_IN = (0.5, 1.0)
 """A grey from the first to the second is what programs fill in where nobody chose a colour (glTF 1, Blender 0.8, OBJ exporters 0.64, 3ds Max 0.588)."""
 SAME = 0.004
 """Channels closer than this are one grey: less than a step of 8 bits."""
+
+COPIED = ("PNG", "JPEG", "WEBP")
+"""Formats, as Blender names them, whose bytes the exporter copies."""
+ALIKE = 0.1
+"""Two decoders of one picture differ by less than this of white everywhere."""
 
 
 def used_materials(pieces: Sequence[Piece]) -> list[bpy.types.Material]:
@@ -30,14 +40,17 @@ def used_materials(pieces: Sequence[Piece]) -> list[bpy.types.Material]:
 
 
 def check_images(materials: Sequence[bpy.types.Material], parts: Parts, textures: Textures) -> None:
-    """Check that every picture of the materials is one that was decoded whole, or decode it.
+    """Check that every picture of the materials is one that was decoded whole, or decode it, and that Blender has its pixels.
 
+    Blender knows fewer formats than the decoder does, such as no GIF, and exports what it does not know as no picture at all.
     Raises AssetRefused: missing_texture, missing_part, unreadable_texture.
     """
     for material in materials:
         for image in images_of(material):
             if image.packed_file is not None:
-                textures.check(bytes(image.packed_file.data), image.name)
+                data = bytes(image.packed_file.data)
+                textures.check(data, image.name)
+                _check_pixels(image, data, image.name, parts)
                 continue
             name = image.filepath_raw.replace("\\", "/").rpartition("/")[2] or image.name
             path = Path(bpy.path.abspath(image.filepath_raw)) if image.filepath_raw else None
@@ -46,6 +59,34 @@ def check_images(materials: Sequence[bpy.types.Material], parts: Parts, textures
             data = parts.require(path, name, "missing_texture").read_bytes()
             if hashlib.sha256(data).hexdigest() not in textures.digests:
                 textures.check(data, name)
+            _check_pixels(image, data, name, parts)
+
+
+def _check_pixels(image: bpy.types.Image, data: bytes, name: str, parts: Parts) -> None:
+    """Let Blender load an image. Raises AssetRefused (unreadable_texture) if it has no pixels then, or others than the decoder.
+
+    data : the encoded picture.   Only what the exporter writes anew is compared: it copies the bytes of the formats in COPIED.
+    """
+    with silence():
+        loaded = min(image.size) > 0 and image.has_data  # to ask for the size loads it
+        same = loaded and (image.file_format in COPIED or image.is_float or _shows_the_same(image, data))
+    if not same:
+        raise AssetRefused(
+            "unreadable_texture", parts.main.name, f"{name} is of a kind that Blender does not read", "one that it reads, such as PNG, JPEG or WebP"
+        )
+
+
+def _shows_the_same(image: bpy.types.Image, data: bytes) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data)) as picture:
+            expected = np.asarray(picture.convert("RGB"))[::-1]  # Blender's first row is the lowest
+    if tuple(image.size) != (expected.shape[1], expected.shape[0]):
+        return False
+    found = np.empty(image.size[0] * image.size[1] * image.channels, np.float32)
+    image.pixels.foreach_get(found)
+    shown = found.reshape(*expected.shape[:2], -1)[..., :3]
+    return bool(np.abs(shown - expected * np.float32(1 / 255)).max() < ALIKE)
 
 
 def images_of(material: bpy.types.Material) -> Iterator[bpy.types.Image]:
@@ -125,7 +166,27 @@ def _shows_picture(material: bpy.types.Material) -> bool:
     """Return whether a picture decides the colour that a material shows or emits: one of normals, gloss or occlusion alone leaves it grey."""
     surface = _surface(material)
     names = ("Base Color", "Emission Color")
-    todo = [surface.inputs[name] for name in names] if surface else [socket for node in _nodes(material) for socket in node.inputs if node.type == "EMISSION"]
+    shown = [surface.inputs[name] for name in names] if surface else [socket for node in _nodes(material) for socket in node.inputs if node.type == "EMISSION"]
+    return any(_reaches_picture(socket) for socket in shown)
+
+
+def pictures_of(materials: Sequence[bpy.types.Material]) -> set[tuple[str, str]]:
+    """Return what a glTF file of these materials must hold: (name of the material, baseColorTexture or emissiveTexture), of those that show a picture."""
+    found = set()
+    for material in materials:
+        surface = _surface(material)
+        if surface is None and _shows_picture(material):
+            found.add((material.name, "baseColorTexture"))
+        elif surface is not None:
+            if _reaches_picture(surface.inputs["Base Color"]):
+                found.add((material.name, "baseColorTexture"))
+            if _reaches_picture(surface.inputs["Emission Color"]) and surface.inputs["Emission Strength"].default_value > 0:
+                found.add((material.name, "emissiveTexture"))
+    return found
+
+
+def _reaches_picture(socket: bpy.types.NodeSocket) -> bool:
+    todo = [socket]
     seen: set[str] = set()
     while todo:
         for link in todo.pop().links:

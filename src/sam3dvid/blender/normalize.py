@@ -17,9 +17,10 @@ from sam3dvid.assets.readback import ReadBack, read_back
 from sam3dvid.assets.textures import Parts, Textures
 from sam3dvid.blender import session
 from sam3dvid.blender.collect import Loose, Piece, collect
+from sam3dvid.blender.degenerate import drop_degenerate
 from sam3dvid.blender.importers import import_file
 from sam3dvid.blender.joined import Box, export, join, oriented_box
-from sam3dvid.blender.materials import check_images, name_layers, settle_colour, settle_opacity, used_materials
+from sam3dvid.blender.materials import check_images, name_layers, pictures_of, settle_colour, settle_opacity, used_materials
 from sam3dvid.codes import AssetRefused
 from sam3dvid.settings import NormalizeSettings
 from shardwork.errors import Fault
@@ -44,11 +45,13 @@ def normalize(sources: Sequence[Path], up_axis: str, out: Path, settings: Normal
         version = session.start()
         try:
             pieces, box, notes = _load(found, Parts(sources), up_axis, settings)
+            shown = pictures_of(used_materials(pieces))
             made = scratch / f"{sources[0].stem}-normalized.glb"
             join(pieces, box)
             export(made)
             held = read_back(made, Textures(made.name, set(found.digests)))
             _check(made, held, pieces, box)
+            _check_pictures(sources[0].name, shown - held.pictures)
             data = made.read_bytes()
         finally:
             session.clear()
@@ -76,7 +79,8 @@ def _load(found: Found, parts: Parts, up_axis: str, settings: NormalizeSettings)
     pieces, loose = collect(before)
     total = sum(len(piece.triangles) for piece in pieces)
     _check_count(where, total, loose, found, settings)
-    notes = set(found.notes)
+    pieces, dropped = drop_degenerate(pieces, where)
+    notes = found.notes | dropped
     materials = used_materials(pieces)
     check_images(materials, parts, Textures(where, found.digests))
     notes |= settle_opacity(materials, settings, where)
@@ -106,6 +110,16 @@ def _check_count(where: str, total: int, loose: Loose, found: Found, settings: N
     if found.triangles is not None and not found.triangles[0] <= total <= found.triangles[1]:
         low, high = found.triangles
         raise AssetRefused("unreadable_mesh", where, f"Blender reads {total} triangles", f"{high}" if low == high else f"{low} to {high}")
+
+
+def _check_pictures(where: str, lost: set[tuple[str, str]]) -> None:
+    """Raise AssetRefused (unreadable_texture) for pictures that the source's materials show and the written file does not.
+
+    It is a verdict, not a fault: whether Blender can write a material's nodes depends on the source alone.
+    """
+    if lost:
+        name, key = min(lost)
+        raise AssetRefused("unreadable_texture", where, f"material {name!r} loses its picture as {key}", "pictures that a glTF material can show")
 
 
 def _check(made: Path, held: ReadBack, pieces: Sequence[Piece], box: Box) -> None:
