@@ -16,7 +16,12 @@ from reelmill.config import AssetsConfig, Config, EventsConfig, PolyhavenConfig,
 from shardwork.errors import DataError
 
 PYTHON_VERSION = (3, 11)
-IMPORTS = {"events": ("numpy", "cv2", "av", "h5py"), "assets": ("bpy", "trimesh", "numba"), "backgrounds": ("cv2", "PIL", "OpenEXR")}
+IMPORTS = {
+    "events": ("numpy", "cv2", "av", "h5py"),
+    "assets": ("bpy", "trimesh", "numba"),
+    "backgrounds": ("cv2", "PIL", "OpenEXR"),
+    "clips": ("numpy", "cv2", "numba", "PIL"),
+}
 """The packages that the steps of a section load, and that are known to fail on some machines."""
 IMPORT_SECONDS = 60
 MIN_FREE_BYTES, GOOD_FREE_BYTES = 1 << 30, 20 << 30
