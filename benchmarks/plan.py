@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import numpy as np
 import trimesh
-
 from benchmarks.raycast import canonical, divided
+
 from sam3dvid.backgrounds.pool import ROW_KEYS
 from sam3dvid.plan.catalogue import Meshes, read_assets
 from sam3dvid.plan.draw import Arc, Poses, draw_arc, draw_poses

@@ -20,7 +20,7 @@ IMPORTS = {
     "events": ("numpy", "cv2", "av", "h5py"),
     "assets": ("bpy", "trimesh", "numba"),
     "backgrounds": ("cv2", "PIL", "OpenEXR"),
-    "clips": ("numpy", "cv2", "numba", "PIL"),
+    "clips": ("numpy", "cv2", "numba", "trimesh", "PIL"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
 IMPORT_SECONDS = 60
@@ -54,7 +54,8 @@ def examine(configfiles: Sequence[Path] = ()) -> list[Check]:
     pins = packages.read_pins()
     launcher = packages.is_launcher(pins)
     interpreter = config.python if config and config.python != "python" else "" if launcher else sys.executable
-    workers = max((section.workers for section in _sections(config) if hasattr(section, "workers")), default=1)
+    working = [*_sections(config), *([config.clips] if config and config.clips else [])]
+    workers = max((section.workers for section in working), default=1)
     modules = dict.fromkeys(name for section, names in IMPORTS.items() if config is None or getattr(config, section) for name in names)
     return [
         *checks,

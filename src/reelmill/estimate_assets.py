@@ -1,12 +1,14 @@
-"""What the assets and backgrounds of a run will take, from their tables alone."""
+"""What the assets, backgrounds and clips of a run will take, from their tables and the configuration alone."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reelmill.config import Config
+from reelmill.config import ClipsConfig, Config
+from reelmill.estimate import LONG_JOB_HOURS
 from reelmill.estimate import hours as hours_text
 from reelmill.estimate import size as size_text
 from reelmill.machine import Disk
@@ -18,16 +20,24 @@ ASSET_SECONDS = 1.1
 """CPU time to normalise and voxelise an asset: 0.7 to 1.4 s for scans of 3,000 to 16,000 triangles with textures of 1k and 4k, by benchmarks/normalize.py."""
 START_SECONDS = 5.0
 """CPU time in which a job's Blender and compiled code start."""
+PLAN_SECONDS = 0.35
+"""CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/plan.py: the mean over scans of 4,000 to 43,000 triangles. It grows with the frames'
+pixels and, more slowly, with triangles.
+"""
+PLAN_BYTES = 12_800
+"""A plan of 32 frames, by benchmarks/plan.py: the mean over 1 to 4 objects."""
+PLAN_PIXELS = 32 * 512 * 512
+"""Pixels of the clips that both were measured on."""
 VOXEL_BYTES = 264_000
 PANORAMA_SECONDS = 6.0
 """CPU time for four views of a panorama of 8192x4096 pixels, by benchmarks/backgrounds.py: 2.6 s for JPG, more for HDR and EXR."""
 VIEW_BYTES = 600_000
-FILES_PER_ASSET, FILES_PER_SHARD = 6, 12
+FILES_PER_ASSET, FILES_PER_SHARD, FILES_PER_PLAN_SHARD = 6, 12, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one section will take.   what : items in words.   bytes : that it writes.   job_hours : its longest job's."""
+    """What one section will take.   what : items in words.   bytes : that it writes.   job_hours : its longest job's.   advice : against long jobs."""
 
     name: str
     what: str
@@ -36,10 +46,11 @@ class Part:
     job_hours: float
     bytes: int
     inodes: int
+    advice: str = ""
 
 
 def parts_of(config: Config) -> list[Part]:
-    """Return what the sections assets and backgrounds will take. Raises DataError (bad_table, duplicate_id)."""
+    """Return what the sections assets, backgrounds and clips will take. Raises DataError (bad_table, duplicate_id)."""
     parts = []
     if config.assets:
         table = Path(config.assets.table)
@@ -47,6 +58,8 @@ def parts_of(config: Config) -> list[Part]:
     pool = config.backgrounds.polyhaven if config.backgrounds else None
     if pool and pool.table:
         parts.append(panoramas_part(len(read_table(Path(pool.table), "slug")), pool.limit, pool.views, pool.workers))
+    if config.clips:
+        parts.append(clips_part(config.clips))
     return parts
 
 
@@ -72,6 +85,24 @@ def panoramas_part(rows: int, limit: int, views: int, workers: int) -> Part:
     return Part("pool", f"{count:,} panoramas, {count * views:,} views", 1, cpu_hours, cpu_hours / workers, count * views * VIEW_BYTES, count * (views + 1))
 
 
+def clips_part(clips: ClipsConfig) -> Part:
+    """Return what the plans of so many clips will take, and the job that draws the first of them. Nothing but the configuration is read."""
+    shards = -(-clips.count // clips.clips_per_shard)
+    seconds = PLAN_SECONDS * clips.frames * clips.size**2 / PLAN_PIXELS
+    job_hours = (min(clips.count, clips.clips_per_shard) * seconds / clips.workers + START_SECONDS) / 3600
+    advised = max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 * clips.workers / seconds))
+    return Part(
+        "clips",
+        f"{clips.count:,} clips of {clips.split}, their plans alone",
+        shards + 1,
+        (clips.count * seconds + (shards + 1) * START_SECONDS) / 3600,
+        job_hours,
+        round(clips.count * PLAN_BYTES * clips.frames / 32),
+        clips.count + shards * FILES_PER_PLAN_SHARD,
+        f"clips_per_shard: {advised} would make jobs of about half an hour",
+    )
+
+
 def lines(part: Part, disk: Disk, cores: float) -> list[str]:
     """Return an estimate as lines for people."""
     wall = max(part.cpu_hours / max(cores, 1), part.job_hours)
@@ -83,4 +114,6 @@ def lines(part: Part, disk: Disk, cores: float) -> list[str]:
     ]
     if part.bytes > disk.free_bytes:
         shown.append(f"warning   this will not fit on the disk of {disk.folder}")
+    if part.advice and part.job_hours > LONG_JOB_HOURS:
+        shown.append(f"warning   the longest job takes {hours_text(part.job_hours)}: {part.advice}")
     return shown

@@ -209,6 +209,29 @@ def test_whole_examination_covers_everything(tmp_path: Path, monkeypatch: pytest
     assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
 
 
+CLIPS = "clips:\n  split: eval\n  count: 1\n  workers: 512\n"
+STOCK = "run: demo\nassets: {table: no.csv}\nbackgrounds:\n  polyhaven: {table: no.csv}\n"
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, path: Path) -> dict[str, Check]:
+    """Return the checks of a configuration by their first names; imports say what they were asked to load."""
+    monkeypatch.setattr(doctor, "check_imports", lambda interpreter, modules: Check("imports", "ok", " ".join(modules)))
+    return {check.name.split()[0]: check for check in doctor.examine([path])}
+
+
+@pytest.mark.parametrize("module", ["numpy", "cv2", "numba", "trimesh", "PIL"])
+def test_section_clips_adds_what_planning_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "IMPORTS", {"clips": doctor.IMPORTS["clips"]})
+    assert module in looked_at(monkeypatch, config_file(tmp_path, STOCK + CLIPS))["imports"].found.split()
+    assert looked_at(monkeypatch, config_file(tmp_path, STOCK))["imports"].found == ""
+
+
+def test_workers_of_clips_are_compared_with_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "512 workers" in looked_at(monkeypatch, config_file(tmp_path, STOCK + CLIPS))["cores"].found
+
+
 def test_examination_without_a_configuration_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor, "IMPORTS", {})

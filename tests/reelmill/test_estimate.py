@@ -9,7 +9,7 @@ import pytest
 
 from reelmill import estimate, estimate_assets
 from reelmill.__main__ import main
-from reelmill.config import Config, EventsConfig
+from reelmill.config import ClipsConfig, Config, EventsConfig
 from reelmill.machine import Disk
 from shardwork.errors import DataError
 from shardwork.shards import shard_of
@@ -176,3 +176,46 @@ def test_command_estimates_every_section_with_a_table(tmp_path: Path, capsys: py
     assert main(["estimate", "--configfile", str(config)]) == 0
     said = capsys.readouterr().out
     assert "assets    1 assets, their files 1.0 MiB" in said and "pool      2 panoramas, 8 views" in said
+
+
+def plans_of(monkeypatch: pytest.MonkeyPatch, count: int, clips_per_shard: int, workers: int = 1, size: int = 512, frames: int = 32) -> estimate_assets.Part:
+    monkeypatch.setattr(estimate_assets, "PLAN_SECONDS", 2.0)
+    monkeypatch.setattr(estimate_assets, "START_SECONDS", 10.0)
+    monkeypatch.setattr(estimate_assets, "PLAN_BYTES", 1000)
+    config = ClipsConfig(split="eval", count=count, clips_per_shard=clips_per_shard, workers=workers, size=size, frames=frames)
+    return estimate_assets.clips_part(config)
+
+
+def test_plans_are_a_job_for_every_shard_begun_and_one_that_draws_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [plans_of(monkeypatch, count, 100).jobs for count in (1, 100, 101)] == [2, 2, 3]
+
+
+def test_plans_cost_time_and_disk_for_each_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = plans_of(monkeypatch, 250, 100)
+    assert part.what == "250 clips of eval, their plans alone" and part.bytes == 250_000
+    assert part.cpu_hours == pytest.approx((250 * 2 + 4 * 10) / 3600) and part.job_hours == pytest.approx((100 * 2 + 10) / 3600)
+    assert part.inodes == 250 + 3 * estimate_assets.FILES_PER_PLAN_SHARD
+
+
+def test_plans_of_smaller_frames_cost_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, small = plans_of(monkeypatch, 100, 100), plans_of(monkeypatch, 100, 100, size=256, frames=16)
+    assert whole.job_hours * 3600 == pytest.approx(210) and small.job_hours * 3600 == pytest.approx(10 + 200 / 8)
+    assert (whole.bytes, small.bytes) == (100_000, 50_000)
+
+
+def test_long_planning_job_is_a_warning_with_shards_of_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(Path("/disk"), GIB, None)
+    warned = [line for line in estimate_assets.lines(plans_of(monkeypatch, 9000, 3600), disk, 4.0) if line.startswith("warning")]
+    assert warned == ["warning   the longest job takes 2.0 h: clips_per_shard: 900 would make jobs of about half an hour"]
+    assert len(estimate_assets.lines(plans_of(monkeypatch, 9000, 900), disk, 4.0)) == 4
+
+
+def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "assets.csv").write_text("asset_id,bytes,parts\na,1048576,[]\n")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"run: x\nassets:\n  table: {tmp_path}/assets.csv\nbackgrounds:\n  polyhaven:\n    pool: {tmp_path}/none\nclips:\n  split: train\n  count: 10000\n"
+        "  clips_per_shard: 2500\n"
+    )
+    assert main(["estimate", "--configfile", str(config)]) == 0
+    assert "clips     10,000 clips of train, their plans alone\njobs      5\n" in capsys.readouterr().out

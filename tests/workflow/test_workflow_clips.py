@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import jobs
+from reelmill.config import load
+from tests.sam3dvid.stock import pool_row, write_pool
+from tests.workflow.project import ROOT, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
 
 # boxes at 64 pixels fill fewer than the format asks for, so few of these clips pass: the other half of the facts is about those that do not
@@ -73,3 +76,24 @@ def test_clips_without_what_they_are_made_of_are_one_clear_line(project: AssetsP
     done = project.run()
     errors = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("error:")]
     assert done.returncode != 0 and len(errors) == 1 and said in errors[0] and "[E_CONFIG_VALUE]" in errors[0]
+
+
+@pytest.mark.parametrize(("name", "split", "clips"), [("m1_polyhaven", "eval", 500), ("m2", "train", 10_000)])
+def test_shipped_configuration_asks_for_the_clips_of_the_format_and_tolerates_a_gap_in_a_hundred(name: str, split: str, clips: int) -> None:
+    config = load([ROOT / "config" / f"{name}.yaml"]).clips
+    assert config is not None and (config.split, config.count, config.max_quarantined) == (split, clips, clips // 100)
+    assert (config.frames, config.size, config.pool) == (32, 512, "polyhaven")
+
+
+@pytest.mark.parametrize(("name", "table", "planning"), [("m1_polyhaven", "gso.csv", 1), ("m2", "objaverse.csv", 4)])
+def test_shipped_configuration_is_a_whole_plan_of_jobs_with_the_tables_that_it_names(tmp_path: Path, name: str, table: str, planning: int) -> None:
+    project = AssetsProject(tmp_path / "clips")
+    write_pool(project.folder / "data" / "bg_pools_polyhaven", [pool_row("a"), pool_row("b", split="train")])
+    with open(project.folder / "data" / "assets.csv", newline="") as file:
+        rows = [{**row, "scores": '{"aesthetic": 6.0}'} for row in csv.DictReader(file)]
+    with open(project.folder / "data" / table, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    said = project.ok("--dry-run", "--configfile", f"config/{name}.yaml")
+    assert (jobs(said, "plan_clips"), jobs(said, "draw_plans"), jobs(said, "gate")) == (planning, 1, 2)
