@@ -1,8 +1,7 @@
 """The random draws of a clip, each from a stream of its own.
 
-Numbers come from `Generator.random`, 53 bits of PCG64 that are equal on every machine; a rotation from normal draws. From there on there is arithmetic
-on single values in a fixed order, and the functions of `math`. numpy's own sines and sums are not used: their vector code differs between
-processors in the last bit. So a drawn number is equal wherever the C library's sine, cosine and cube root are.
+Numbers come from `Generator.random`, 53 bits of PCG64 that are equal on every machine. From there on there is arithmetic on single values in a fixed
+order, and the functions of `elementary`: so what is drawn is equal to the last bit on every machine.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.conventions import random_rotation
+from sam3dvid.elementary import cbrt, sin_cos_deg
 from sam3dvid.plan import settings as bounds
 from shardwork.streams import stream
 
@@ -112,20 +112,25 @@ def draw_light(rng: np.random.Generator) -> Light:
 
 def _on_circle(rng: np.random.Generator, z: float) -> Vector:
     """Return a unit vector of this height, uniform on its circle."""
-    angle, across = 2 * math.pi * float(rng.random()), math.sqrt(max(0.0, 1 - z * z))
-    return across * math.cos(angle), across * math.sin(angle), z
+    (sine, cosine), across = sin_cos_deg(360 * float(rng.random())), math.sqrt(max(0.0, 1 - z * z))
+    return across * float(cosine), across * float(sine), z
 
 
 def draw_in_ball(rng: np.random.Generator, radius: float) -> Vector:
     """Return a point uniform in a ball: radius * U^(1/3) in a uniform direction."""
-    distance = radius * math.cbrt(float(rng.random()))
+    distance = radius * cbrt(float(rng.random()))
     x, y, z = _on_circle(rng, 2 * float(rng.random()) - 1)
     return distance * x, distance * y, distance * z
 
 
 def apart(scales: tuple[float, ...], positions: tuple[Vector, ...]) -> bool:
     """Return whether the spheres around all objects, of radius s * sqrt(3) / 2, are disjoint."""
-    return all(math.dist(positions[i], positions[j]) > math.sqrt(3) / 2 * (scales[i] + scales[j]) for j in range(len(positions)) for i in range(j))
+    return all(_distance(positions[i], positions[j]) > math.sqrt(3) / 2 * (scales[i] + scales[j]) for j in range(len(positions)) for i in range(j))
+
+
+def _distance(one: Vector, other: Vector) -> float:
+    x, y, z = (p - q for p, q in zip(one, other, strict=True))
+    return math.sqrt(x * x + y * y + z * z)
 
 
 def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Poses | None:
@@ -133,7 +138,7 @@ def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Pos
     objects = range(num_objects)
     rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
     scales = tuple(between(stream(seed, attempt, "scale", k), bounds.SCALE) for k in objects)
-    rng, radius = stream(seed, attempt, "positions"), math.cbrt(num_objects)
+    rng, radius = stream(seed, attempt, "positions"), cbrt(num_objects)
     for tries in range(1, max_tries + 1):
         positions = tuple(draw_in_ball(rng, radius) for _ in objects)
         if apart(scales, positions):
