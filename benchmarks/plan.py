@@ -1,9 +1,10 @@
 """Measure plan_clips on real scans: CPU seconds a clip, memory, how many attempts pass, and what rejection does to the distributions.
 
-    REELMILL_DATAPACK=FOLDER PYTHONPATH=src python benchmarks/plan.py [--clips 100] [--triangles 50000] [--memory]
+    REELMILL_DATAPACK=FOLDER PYTHONPATH=src python benchmarks/plan.py [--clips 100] [--triangles 50000] [--memory] [--frames 8 --size 256]
 
 The scans are brought into the canonical frame here, and with --triangles the largest triangles of each are divided until it has so many. Every clip
-reads its meshes anew, as it does where assets are many. Of a plan only a few numbers are kept: as Python objects 300 plans hold 16 MiB.
+reads its meshes anew, as it does where assets are many. Of a plan only a few numbers are kept: as Python objects 300 plans hold 16 MiB. Fewer and smaller
+frames show what rejection does to the distributions over thousands of clips; times and shares are then not those of a release.
 """
 
 from __future__ import annotations
@@ -168,11 +169,13 @@ def main() -> None:
     arguments.add_argument("--clips", type=int, default=100)
     arguments.add_argument("--triangles", type=int, default=0, metavar="N", help="divide scans up to N triangles; 0: as they are")
     arguments.add_argument("--memory", action="store_true", help=f"plan at least {FLAT} clips, so that memory is seen to stay flat")
+    arguments.add_argument("--frames", type=int, default=32)
+    arguments.add_argument("--size", type=int, default=512, help="width and height of a frame")
     args = arguments.parse_args()
     paths = sorted(path for pattern in SCANS for path in Path(os.environ.get("REELMILL_DATAPACK", "")).glob(pattern))
     if len(paths) < 4:
         raise SystemExit("no scans: set REELMILL_DATAPACK to the folder of real inputs")
-    settings = PlanSettings()
+    settings = PlanSettings(frames=args.frames, width=args.size, height=args.size)
     with tempfile.TemporaryDirectory() as name:
         dataset = Path(name)
         counts = [write_scan(path, dataset / "assets" / SPLIT / f"scan_{index}", args.triangles) for index, path in enumerate(paths)]

@@ -48,7 +48,7 @@ CODES: dict[str, str] = {
     "digest_mismatch": "A downloaded file has another size or digest than its source states.",
     "bad_answer": "A server's answer is not in the form that its interface states.",
     # settings
-    "bad_asset_setting": "A setting of assets or backgrounds is unknown or out of range.",
+    "bad_asset_setting": "A setting of assets, backgrounds or clips is unknown or out of range.",
 }
 """Code -> what it means, in one sentence."""
 
@@ -84,7 +84,7 @@ HINTS: dict[str, str] = {
     "pool_frozen": "name a new folder for the pool, or restore the settings that it was made with",
     "bad_pool": "restore its files from a copy, or make it again in a new folder",
     "bad_asset": "run the workflow with verify: full, which makes it again",
-    "too_few_assets": "add assets of this split to the table",
+    "too_few_assets": "add assets of this split to the table; the report of the assets says which were refused",
     "no_backgrounds": "add pictures, or change eval_fraction and build the pool in a new folder",
     "plan_exhausted": "leave the gap, or raise max_attempts; where many clips end so, look for assets that are thin and backgrounds that are wide and low",
     "bad_plan": "run the workflow with verify: full, which makes it again",
