@@ -23,6 +23,8 @@ IMPORTS = {
     "clips": ("numpy", "cv2", "numba", "trimesh", "PIL"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
+POOL_SELECTION = "selection.json"
+"""The file that freezes a pool of backgrounds."""
 IMPORT_SECONDS = 60
 MIN_FREE_BYTES, GOOD_FREE_BYTES = 1 << 30, 20 << 30
 MIN_INODES, GOOD_INODES = 1_000, 100_000
@@ -96,7 +98,17 @@ def check_config(configfiles: Sequence[Path]) -> tuple[list[Check], Config | Non
             checks.append(Check("table", "ok", str(table)))
         else:
             checks.append(Check("table", "failure", f"{table} is not there", "make it, or correct `table`; paths start in the current folder"))
+    polyhaven = config.backgrounds.polyhaven if config.backgrounds else None
+    if polyhaven and not polyhaven.table:
+        checks.append(check_pool(Path(polyhaven.pool)))
     return checks, config
+
+
+def check_pool(pool: Path) -> Check:
+    """Return whether a pool that no table makes is there, frozen."""
+    if (pool / POOL_SELECTION).is_file():
+        return Check("pool", "ok", str(pool))
+    return Check("pool", "failure", f"no frozen pool in {pool}", "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk")
 
 
 def _sections(config: Config | None) -> list[EventsConfig | AssetsConfig | PolyhavenConfig | Sa1bConfig]:

@@ -24,7 +24,7 @@ PLAN_SECONDS = 0.35
 """CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/plan.py: the mean over scans of 4,000 to 43,000 triangles. It grows with the frames'
 pixels and, more slowly, with triangles.
 """
-PLAN_BYTES = 12_800
+PLAN_BYTES = 12_400
 """A plan of 32 frames, by benchmarks/plan.py: the mean over 1 to 4 objects."""
 PLAN_PIXELS = 32 * 512 * 512
 """Pixels of the clips that both were measured on."""

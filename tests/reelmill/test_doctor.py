@@ -15,6 +15,7 @@ from reelmill import doctor, machine, packages, syslibs
 from reelmill.__main__ import main
 from reelmill.doctor import Check
 from reelmill.packages import Pin
+from tests.sam3dvid.stock import write_pool
 
 GIB = 1 << 30
 
@@ -183,6 +184,15 @@ def test_missing_table_is_a_failure(tmp_path: Path) -> None:
     assert doctor.check_config([path])[0][-1].found == f"{table} is not there"
     table.write_text("video_id\n")
     assert [check.status for check in doctor.check_config([path])[0]] == ["ok", "ok"]
+
+
+def test_pool_that_no_table_makes_must_be_there_frozen(tmp_path: Path) -> None:
+    pool = tmp_path / "pool"
+    path = config_file(tmp_path, f"run: demo\nbackgrounds:\n  polyhaven:\n    pool: {pool}\n")
+    check = doctor.check_config([path])[0][-1]
+    assert (check.name, check.status) == ("pool", "failure") and "prepare_polyhaven.py" in check.mend
+    write_pool(pool, [])
+    assert doctor.check_config([path])[0][-1] == Check("pool", "ok", str(pool))
 
 
 def test_configuration_without_a_dataset_is_a_warning(tmp_path: Path) -> None:
