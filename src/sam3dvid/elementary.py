@@ -47,14 +47,12 @@ def tan_deg(degrees: float) -> float:
     return float(sine / cosine)
 
 
-def cbrt(value: float) -> float:
-    """Return the cube root of a number of 0 or more."""
-    if value == 0:
-        return 0.0
-    mantissa, exponent = math.frexp(value)
+def cbrt(values: ArrayLike) -> Float:
+    """Return the cube roots of numbers of 0 or more: shape kept, float64."""
+    mantissa, exponent = np.frexp(np.asarray(values, np.float64))
     shift = exponent % 3
-    scaled = math.ldexp(mantissa, shift - 3)  # from 1/16 to 1/2
+    scaled = np.ldexp(mantissa, shift - 3)  # from 1/16 to 1/2
     root = 0.3 + scaled
     for _ in range(6):
-        root -= (root - scaled / (root * root)) / 3
-    return math.ldexp(root, (exponent - shift) // 3 + 1)
+        root = root - (root - scaled / (root * root)) / 3
+    return np.where(mantissa == 0, 0.0, np.ldexp(root, (exponent - shift) // 3 + 1))

@@ -106,21 +106,21 @@ def draw_distinct(rng: np.random.Generator, take: int, count: int) -> tuple[int,
 
 def draw_light(rng: np.random.Generator) -> Light:
     """Return a light whose sun is uniform on the upper half of the sphere, where height is uniform."""
-    z = float(rng.random())
-    return Light(_on_circle(rng, z), between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
+    height, turn = rng.random(2)
+    (direction,) = _on_sphere(height[None], turn[None])
+    return Light(direction, between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
 
 
-def _on_circle(rng: np.random.Generator, z: float) -> Vector:
-    """Return a unit vector of this height, uniform on its circle."""
-    (sine, cosine), across = sin_cos_deg(360 * float(rng.random())), math.sqrt(max(0.0, 1 - z * z))
-    return across * float(cosine), across * float(sine), z
+def _on_sphere(z: Float, turn: Float) -> list[Vector]:
+    """Return unit vectors of these heights, `turn` (0 to 1) of the way around; each array (M,)."""
+    (sine, cosine), across = sin_cos_deg(360 * turn), np.sqrt(1 - z * z)
+    return [(x, y, height) for x, y, height in zip((across * cosine).tolist(), (across * sine).tolist(), z.tolist(), strict=True)]
 
 
-def draw_in_ball(rng: np.random.Generator, radius: float) -> Vector:
-    """Return a point uniform in a ball: radius * U^(1/3) in a uniform direction."""
-    distance = radius * cbrt(float(rng.random()))
-    x, y, z = _on_circle(rng, 2 * float(rng.random()) - 1)
-    return distance * x, distance * y, distance * z
+def draw_in_ball(rng: np.random.Generator, radius: float, count: int) -> tuple[Vector, ...]:
+    """Return points uniform in a ball: radius * U^(1/3) in a uniform direction."""
+    share, height, turn = rng.random((count, 3)).T
+    return tuple((r * x, r * y, r * z) for r, (x, y, z) in zip((radius * cbrt(share)).tolist(), _on_sphere(2 * height - 1, turn), strict=True))
 
 
 def apart(scales: tuple[float, ...], positions: tuple[Vector, ...]) -> bool:
@@ -136,12 +136,12 @@ def _distance(one: Vector, other: Vector) -> float:
 def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Poses | None:
     """Return the poses of an attempt, or None if no draw of the positions was free of overlap. Scales are drawn once: only positions are drawn again."""
     objects = range(num_objects)
-    rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
     scales = tuple(between(stream(seed, attempt, "scale", k), bounds.SCALE) for k in objects)
-    rng, radius = stream(seed, attempt, "positions"), cbrt(num_objects)
+    rng, radius = stream(seed, attempt, "positions"), float(cbrt(num_objects))
     for tries in range(1, max_tries + 1):
-        positions = tuple(draw_in_ball(rng, radius) for _ in objects)
+        positions = draw_in_ball(rng, radius, num_objects)
         if apart(scales, positions):
+            rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
             return Poses(rotations, scales, positions, tries)
     return None
 
