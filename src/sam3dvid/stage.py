@@ -207,12 +207,23 @@ def assets_branch(rows: list[Row], stage: Path, voxels: Path, dataset: Path, wor
 
 
 PLAN_STEP = "plan_clips"
+SEED_BASES = {"eval": 0, "train": 1_000_000}
+"""Split -> what is added to int(clip_id) to make the clip's seed."""
+MOST_CLIPS = 1_000_000
+"""Clips that a split may have: one more of eval would share its seed with one of train."""
 CLIP_ID = re.compile(r"[0-9]{8}")
 
 
 def clip_name(index: int) -> str:
     """Return the id of a split's clip number `index`, counted from 0."""
     return f"{index:08d}"
+
+
+def seed_of(clip_id: str, split: str) -> int:
+    """Return a clip's seed. Raises DataError (bad_argument) for a clip beyond those that a split may have."""
+    if int(clip_id) >= MOST_CLIPS:
+        raise DataError("bad_argument", f"clip {clip_id}", "a seed that another split may have", f"at most {MOST_CLIPS} clips in a split", "plan fewer")
+    return SEED_BASES[split] + int(clip_id)
 
 
 def is_clip_id(text: str) -> bool:

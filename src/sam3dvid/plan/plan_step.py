@@ -11,9 +11,9 @@ from pathlib import Path
 from sam3dvid.backgrounds.pool import Pool
 from sam3dvid.codes import AssetRefused
 from sam3dvid.plan.catalogue import Asset, Meshes, assets_digest
-from sam3dvid.plan.planner import Stock, plan_clip, seed_of
+from sam3dvid.plan.planner import Stock, plan_clip
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import PLAN_STEP, PLAN_VERSION, SPLITS, plan_of
+from sam3dvid.stage import PLAN_STEP, PLAN_VERSION, SPLITS, plan_of, seed_of
 from shardwork.digests import seal, unseal
 from shardwork.errors import DataError
 from shardwork.files import write_bytes

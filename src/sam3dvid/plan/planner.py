@@ -18,8 +18,9 @@ from sam3dvid.conventions import BACKGROUND_HFOV_DEG, HFOV_DEG, K_bg, frame_K
 from sam3dvid.plan.catalogue import Asset, Shape
 from sam3dvid.plan.draw import Fixed, Poses, draw_arc, draw_poses, fixed_draws
 from sam3dvid.plan.layout import Cameras, cameras_of, centre_of, covered, radius_around
-from sam3dvid.plan.settings import SEED_BASES, PlanSettings
+from sam3dvid.plan.settings import PlanSettings
 from sam3dvid.raycast import clip_visibility
+from sam3dvid.stage import seed_of
 from shardwork.jsonio import Json
 from shardwork.step import Fields
 
@@ -78,11 +79,6 @@ class Staged:
     cameras: Cameras
     radius: float
     arc_retries: int
-
-
-def seed_of(clip_id: str, split: str) -> int:
-    """Return a clip's seed."""
-    return SEED_BASES[split] + int(clip_id)
 
 
 def plan_clip(clip_id: str, stock: Stock, settings: PlanSettings) -> dict[str, Json]:

@@ -21,8 +21,6 @@ DRIFT_DEG = (-10.0, 10.0)
 SUN_STRENGTH = (2.0, 4.0)
 AMBIENT_STRENGTH = (0.2, 0.5)
 SUN_ANGLE_DEG = 2.0
-SEED_BASES = {"eval": 0, "train": 1_000_000}
-"""Split -> what is added to int(clip_id) to make the clip's seed."""
 
 
 def bad_setting(name: str, found: object, expected: str) -> AssetRefused:
