@@ -18,6 +18,8 @@ from sam3dvid.plan.draw import draw_poses, fixed_draws
 from sam3dvid.plan.plan_step import stock_of
 from sam3dvid.plan.planner import PlanExhausted, find_hidden, plan_clip
 from sam3dvid.plan.settings import PlanSettings
+from sam3dvid.stage import seed_of
+from shardwork.errors import DataError
 from shardwork.jsonio import dumps
 from tests.sam3dvid.processor import plain_processor
 from tests.sam3dvid.stock import SMALL, pool_row, write_asset, write_assets, write_pool
@@ -71,6 +73,12 @@ def test_plans_are_the_same_bytes_in_another_order_on_a_processor_without_wide_o
     command = [sys.executable, "-W", "ignore", "-c", PLANS, str(world)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=plain_processor())
     assert done.stdout.split() == [hashlib.sha256(dumps(plan).encode()).hexdigest() for plan in reversed(plans)]
+
+
+def test_a_clip_whose_seed_another_split_may_have_is_refused():
+    assert seed_of("00999999", "eval") == 999_999
+    with pytest.raises(DataError, match="bad_argument"):
+        seed_of("01000000", "eval")
 
 
 def test_seed_of_an_eval_clip_is_its_number_and_of_a_train_clip_a_million_more(world, plans):
