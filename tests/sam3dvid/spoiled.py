@@ -168,6 +168,8 @@ def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None
         Image.fromarray(mask).save(root / clip / f"mask_visible/{name}.png")
         Image.fromarray(whole).save(path)
         np.savez_compressed(root / clip / f"depth/{name}.npz", depth=values)
+        if amodal == 0:
+            picture(f"{clip}/rgba_fg/{name}.png", np.zeros_like)(root)
         if tell:
             visible, all_of_it = int((mask == k).sum()), int((whole > 0).sum())
             meta = json.loads((root / clip / "meta.json").read_text())
@@ -435,8 +437,8 @@ PICTURES = [
     Fault("cut picture", data(f"{THREE}/rgb/001.png", lambda old: old[:-40]), T1, "rgb/001.png: cut short"),
     Fault("flipped bit", data(f"{THREE}/rgb/002.png", flip(60)), T1, "rgb/002.png: a wrong checksum of its part b'IDAT'"),
     Fault("bytes behind a picture", data(f"{THREE}/rgb/002.png", lambda old: old + b"x"), T1, "rgb/002.png: 1 bytes after its end"),
-    Fault("date in a picture", dated, T1, "rgba_fg/001.png: text beside the pixels"),
-    Fault("transparent colour", clear_colour, T1, "rgb/001.png: a transparent colour beside the pixels"),
+    Fault("date in a picture", dated, T1, "rgba_fg/001.png: a part b'tEXt' beside the pixels"),
+    Fault("transparent colour", clear_colour, T1, "rgb/001.png: a part b'tRNS' beside the pixels"),
     Fault("empty picture", data(f"{THREE}/rgba_fg/002.png", lambda _: b""), T1, "rgba_fg/002.png: begins with b''"),
     Fault("colour without alpha", picture(f"{THREE}/rgba_fg/000.png", pixel((9, 9, 9, 0))), T1, "rgba_fg/000.png: 1 pixels with a colour but without alpha"),
     Fault("premultiplied twice", picture(f"{ONE}/rgb/001.png", lambda old: (old * 0.8).astype(np.uint8)), T1, "rgb/001.png: "),
