@@ -665,7 +665,7 @@ ASSETS = [
         "mesh.glb: min [-0.5",
     ),
     Fault("index of no vertex", mesh_bytes(glb_bytes(VERTICES, np.where(TRIANGLES == 3, 99, TRIANGLES))), T1, "mesh.glb: the index 99 of 24 vertices"),
-    Fault("vertex that is NaN", mesh_bytes(glb_bytes(np.where(VERTICES == VERTICES[3], np.nan, VERTICES), TRIANGLES)), T1, "mesh.glb: a vertex that is NaN"),
+    Fault("vertex that is NaN", mesh_bytes(glb_bytes(np.where(VERTICES[3] == VERTICES, np.nan, VERTICES), TRIANGLES)), T1, "mesh.glb: a vertex that is NaN"),
     Fault(
         "mesh out of the scene",
         mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["scenes"][0].update(nodes=[]))),
