@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,12 +75,21 @@ def corner_mesh(number: int) -> tuple[np.ndarray, np.ndarray]:
     return vertices, np.concatenate([faces + 8 * index for index in range(3)]).astype(np.int32)
 
 
-def glb_bytes(vertices: np.ndarray, triangles: np.ndarray, **node: object) -> bytes:
-    """Return a GLB file of one mesh.   vertices : (V, 3), canonical frame.   node : further keys of its node, to spoil it."""
+def packed_glb(scene: object, body: bytes) -> bytes:
+    """Return a GLB file of a scene and its binary part."""
+    text = json.dumps(scene).encode()
+    text += b" " * (-len(text) % 4)
+    body += b"\0" * (-len(body) % 4)
+    parts = struct.pack("<I4s", len(text), b"JSON") + text + struct.pack("<I4s", len(body), b"BIN\0") + body
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(parts)) + parts
+
+
+def glb_bytes(vertices: np.ndarray, triangles: np.ndarray, change: Callable[[dict], object] = lambda scene: None, **node: object) -> bytes:
+    """Return a GLB file of one mesh.   vertices : (V, 3), canonical frame.   node : further keys of its node, and `change` its scene, to spoil it."""
     points = np.stack([vertices[:, 0], vertices[:, 2], -vertices[:, 1]], axis=1).astype("<f4")
     numbers = triangles.astype("<u4")
     body = points.tobytes() + numbers.tobytes()
-    bounds = {"min": points.min(axis=0).tolist(), "max": points.max(axis=0).tolist()}
+    bounds = {"min": np.nanmin(points, axis=0).tolist(), "max": np.nanmax(points, axis=0).tolist()}
     scene = {
         "asset": {"version": "2.0"},
         "scene": 0,
@@ -94,15 +106,8 @@ def glb_bytes(vertices: np.ndarray, triangles: np.ndarray, **node: object) -> by
         ],
         "buffers": [{"byteLength": len(body)}],
     }
-    text = json.dumps(scene).encode()
-    text += b" " * (-len(text) % 4)
-    return (
-        struct.pack("<4sII", b"glTF", 2, 28 + len(text) + len(body))
-        + struct.pack("<I4s", len(text), b"JSON")
-        + text
-        + struct.pack("<I4s", len(body), b"BIN\0")
-        + body
-    )
+    change(scene)
+    return packed_glb(scene, body)
 
 
 def asset_id(split: str, number: int) -> str:
@@ -132,7 +137,7 @@ def write_asset(root: Path, split: str, number: int) -> None:
             "asset_id": name,
             "split": split,
             "source": "gso",
-            "source_name": f"Corner {number}",
+            "source_name": f"Corner {number} of {split}",
             "license": "CC-BY-4.0",
             "normalization": {"scale": 0.5, "offset": [-0.5, 0.0, 0.0], "raw_bbox": [least.tolist(), greatest.tolist()]},
             "num_voxels": int(voxels.sum()),
@@ -268,3 +273,32 @@ def write_dataset(root: Path, clips: tuple[Clip, ...] = CLIPS, frames: int = 4, 
     write_manifest(root, clips)
     (root / "config.yaml").write_text("run: test\n")
     return root
+
+
+class Lent:
+    """A copy of a dataset that tests spoil one after another: whatever one changed is put right for the next."""
+
+    def __init__(self, valid: Path, root: Path) -> None:
+        self.valid, self.root = valid, root
+        shutil.copytree(valid, root)
+        self.kept = self._files()
+
+    def _files(self) -> dict[Path, tuple[int, ...]]:
+        """Return what tells a file, a link or an empty folder from another: path -> inode, kind, bytes, time."""
+        found = {}
+        for folder, folders, files in os.walk(self.root):
+            for name in [*folders, *files]:
+                path = Path(folder) / name
+                stat = path.lstat()
+                found[path] = (stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns) if not path.is_dir() or path.is_symlink() else (stat.st_mode,)
+        return found
+
+    def put_right(self) -> None:
+        """Take away what is new, and copy again what is gone or changed."""
+        now = self._files()
+        for path in sorted((path for path, facts in now.items() if self.kept.get(path) != facts), reverse=True):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        for path in sorted(path for path, facts in self.kept.items() if now.get(path) != facts):
+            source = self.valid / path.relative_to(self.root)
+            path.mkdir(exist_ok=True) if source.is_dir() else shutil.copy2(source, path)
+        self.kept = self._files()

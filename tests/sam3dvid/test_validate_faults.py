@@ -1,11 +1,9 @@
 """Planted faults: a valid dataset passes both suites, and each way to spoil it fails the suite that names it, and no other."""
 
-import shutil
-
 import pytest
 
 from sam3dvid.validate import Choice, validate_dataset
-from tests.sam3dvid.datasets import write_dataset
+from tests.sam3dvid.datasets import Lent, write_dataset
 from tests.sam3dvid.spoiled import FAULTS
 
 SMALL = Choice(any_size=True)
@@ -23,12 +21,21 @@ def test_the_valid_dataset_passes(valid):
     assert report.valid
 
 
+@pytest.fixture(scope="module")
+def lent(valid, tmp_path_factory):
+    return Lent(valid, tmp_path_factory.mktemp("lent") / "dataset")
+
+
+@pytest.fixture
+def dataset(lent):
+    yield lent.root
+    lent.put_right()
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
-def test_a_planted_fault_fails_the_suite_that_names_it_and_no_other(fault, valid, tmp_path):
-    root = tmp_path / "dataset"
-    shutil.copytree(valid, root)
-    fault.spoil(root)
-    report = validate_dataset(root, SMALL)
+def test_a_planted_fault_fails_the_suite_that_names_it_and_no_other(fault, dataset):
+    fault.spoil(dataset)
+    report = validate_dataset(dataset, SMALL)
     failed = {part.suite for part in report.suites if part.verdict == "failed"}
     assert failed == {fault.suite}, report.lines()
     assert any(line.startswith(f"{fault.suite}: ") and fault.text in line for line in report.lines()), report.lines()
@@ -37,3 +44,8 @@ def test_a_planted_fault_fails_the_suite_that_names_it_and_no_other(fault, valid
 
 def test_no_two_faults_have_one_name():
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_the_dataset_that_all_faults_were_planted_in_was_put_right_after_each(lent):
+    report = validate_dataset(lent.root, SMALL)
+    assert report.valid, report.lines()

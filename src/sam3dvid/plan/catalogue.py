@@ -57,14 +57,17 @@ def _read_asset(folder: Path) -> Asset:
     path = folder / "meta.json"
     try:
         meta = read_json(path)
-        asset = Asset(folder.name, meta["source"], meta["mesh"]["sha256"])
+        source, mesh_sha256 = meta["source"], meta["mesh"]["sha256"]
     except FileNotFoundError as error:
         raise AssetRefused("bad_asset", path, "no such file", "an asset's record") from error
     except (DataError, KeyError, TypeError) as error:
         raise AssetRefused("bad_asset", path, f"{type(error).__name__}: {error}", "an asset's record") from error
+    for key, value in (("source", source), ("mesh.sha256", mesh_sha256)):
+        if not isinstance(value, str) or not value:
+            raise AssetRefused("bad_asset", path, f"{key} {value!r}", "text")
     if meta.get("asset_id", folder.name) != folder.name:
         raise AssetRefused("bad_asset", path, f"asset_id {meta['asset_id']!r}", f"{folder.name!r}, as its folder is named")
-    return asset
+    return Asset(folder.name, source, mesh_sha256)
 
 
 def assets_digest(assets: Sequence[Asset]) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from sam3dvid.validate.background import Background
 from sam3dvid.validate.dataset import Unreadable, read_json
-from sam3dvid.validate.frames import FrameFiles, look_at_frames
-from sam3dvid.validate.kinds import Values
+from sam3dvid.validate.frames import LOOSE_DEPTH, FrameFiles, look_at_frames
+from sam3dvid.validate.kinds import Float, Values
 from sam3dvid.validate.layout import look_at_clip_names
 from sam3dvid.validate.meta import Meta, look_at_meta
 from sam3dvid.validate.report import LAYOUT, VISIBILITY, Found
@@ -22,7 +26,7 @@ from shardwork.jsonio import Json
 class ClipFacts:
     """What other files and other clips are compared with; None or left out where the clip's own files are not in order.
 
-    clip : path of its folder.   objects : (asset_id, source) of each, in order.   keys : kind of name -> value, by which its background is told apart.
+    clip : path of its folder.   objects : (asset_id, source) of each, in order.   background : the photo behind it.
     """
 
     clip: str
@@ -31,7 +35,7 @@ class ClipFacts:
     seed: int | None = None
     arc_span_deg: float | None = None
     objects: tuple[tuple[str | None, str | None], ...] = ()
-    keys: dict[str, str] = field(default_factory=dict)
+    background: Background | None = None
 
 
 def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], any_size: bool) -> tuple[Found, ClipFacts]:
@@ -51,8 +55,7 @@ def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], 
             look_at_trajectory(meta_json[0], cameras.T_cw, positions, meta)
     _look_at_files(found, root, clip, cameras, placed, meta, suites)
     objects = tuple((one.asset_id, one.source) for one in placed)
-    keys = {} if meta.background is None else meta.background.keys
-    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, keys)
+    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, meta.background)
 
 
 def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
@@ -74,9 +77,25 @@ def _look_at_files(found: Found, root: Path, clip: str, cameras: Cameras, placed
         return found.block(VISIBILITY, clip)
     found.counts["frames"] += size.frames
     found.counts["objects"] += len(placed)
-    seen = look_at_frames(FrameFiles(root, clip, size, present, found), len(placed), LAYOUT in suites)
+    reach = _reach(cameras.T_cw, placed)
+    seen = look_at_frames(FrameFiles(root, clip, size, present, found), len(placed), LAYOUT in suites, reach)
     if VISIBILITY in suites:
         look_at_visibility(found, clip, seen, size, meta)
         look_at_cover(found, clip, cameras.T_cw, size, meta)
         look_at_spheres(found, clip, placed)
     return None
+
+
+def _reach(T_cw: Float | None, placed: list[Placed]) -> Float | None:
+    """Return the least and greatest depth that each object can have in each frame: (F, N, 2), None if poses or scales are not known.
+
+    Every point of it lies within s sqrt(3) / 2 of its centre, which is at depth t_co's z, t_co = R_cw t_wo + t_cw.   Source: format v0.1, 3.3.
+    """
+    known = [(one.t_wo, one.scale) for one in placed if one.t_wo is not None and one.scale is not None]
+    if T_cw is None or len(known) != len(placed):
+        return None
+    centre = np.array([t_wo for t_wo, _ in known]) @ T_cw[:, 2, :3].T + T_cw[:, 2, 3]
+    radius = math.sqrt(3) / 2 * np.array([scale for _, scale in known])[:, None]
+    slack = LOOSE_DEPTH * (1 + np.abs(centre))
+    reach: Float = np.stack([centre - radius - slack, centre + radius + slack], axis=-1).swapaxes(0, 1)
+    return reach

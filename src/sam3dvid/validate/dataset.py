@@ -7,10 +7,8 @@ import json
 import lzma
 import os
 import struct
-import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
@@ -18,18 +16,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from shardwork.errors import DataError, Problem
 from shardwork.jsonio import Json, loads
 
-PNG_START = b"\x89PNG\r\n\x1a\n"
-CHANNELS = {"L": 0, "RGB": 2, "RGBA": 6}
-"""Mode of a picture -> colour type in a PNG file's header."""
-UNWANTED = {b"tEXt": "text", b"zTXt": "text", b"iTXt": "text", b"tIME": "a time", b"eXIf": "camera data", b"tRNS": "a transparent colour"}
-"""Parts of a PNG file that no picture here has: renderers write dates, hosts and paths into them, or they change what is seen."""
 NPY_HEADER_BYTES = 4096
 """More than the header of any array here takes."""
+LOCAL_HEADER, LIST_ENTRY, LIST_END, STREAMED = 30, 46, 22, 0x8
+"""Bytes of a zip's parts, and the flag of a member that was written without knowing its size, with a description of 12 to 24 bytes behind it."""
+MOST_EXTRA = 32
+"""Bytes that a member says further of itself: sizes of 64 bits take 20 or 28."""
 LARGEST_JSON_BYTES = 64 << 20
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError, struct.error, OSError)
 """What damaged bytes in memory make of a zip's reader; the disk is out of it by then."""
@@ -97,62 +93,6 @@ def read_json(root: Path, name: str) -> Json:
     return value
 
 
-def read_png(root: Path, name: str, mode: str, width: int, height: int) -> NDArray[np.uint8]:
-    """Return the pixels of a PNG file of 8 bits a channel: (H, W) uint8 for mode L, (H, W, 3) or (H, W, 4) for RGB and RGBA.
-
-    Every chunk's checksum is compared: the decoder alone lets some flipped bytes pass.   Raises Unreadable, OSError.
-    """
-    data = read_bytes(root, name)
-    if not data.startswith(PNG_START):
-        raise Unreadable(name, f"begins with {data[:8]!r}", "a PNG file")
-    if len(data) < 33 or data[12:16] != b"IHDR":
-        raise Unreadable(name, "no header", "a whole PNG file")
-    found_width, found_height, bits, colour = struct.unpack_from(">IIBB", data, 16)
-    if (bits, colour) != (8, CHANNELS[mode]):
-        kinds = {0: "gray", 2: "RGB", 3: "palette", 4: "gray with alpha", 6: "RGBA"}
-        raise Unreadable(name, f"{bits} bits of {kinds.get(colour, colour)}", f"8 bits of {mode if mode != 'L' else 'gray'}")
-    if (found_width, found_height) != (width, height):
-        raise Unreadable(name, f"{found_width} x {found_height} pixels", f"{width} x {height}")
-    _check_chunks(data, name)
-    try:
-        with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=["PNG"]) as image:
-            warnings.simplefilter("error")
-            pixels = np.asarray(image)
-    except (OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError, AttributeError, struct.error, zlib.error, Warning) as error:
-        raise Unreadable(name, f"cannot be decoded ({error})", "a whole PNG file") from error
-    except Image.DecompressionBombError as error:
-        raise Unreadable(name, str(error), "a whole PNG file") from error
-    if pixels.dtype != np.uint8 or pixels.shape[:2] != (height, width) or pixels.ndim != (2 if mode == "L" else 3):
-        raise Unreadable(name, f"pixels of shape {pixels.shape}", f"{width} x {height} of {mode}")
-    return pixels
-
-
-def _check_chunks(data: bytes, where: str) -> None:
-    """Raise Unreadable unless the chunks of a PNG file are whole, and such as a picture here may have."""
-    if (unwanted := next((UNWANTED[kind] for kind in _chunks(data, where) if kind in UNWANTED), None)) is not None:
-        raise Unreadable(where, f"{unwanted} beside the pixels", "pixels alone, without text, time or transparent colour")
-
-
-def _chunks(data: bytes, where: str) -> Iterator[bytes]:
-    """Yield the kinds of the chunks of a PNG file, each with its checksum compared. Raises Unreadable unless the file ends with the last one."""
-    at, view = len(PNG_START), memoryview(data)
-    while at + 12 <= len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        end = at + 8 + length
-        if end + 4 > len(data):
-            break
-        kind = data[at + 4 : at + 8]
-        if zlib.crc32(view[at + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
-            raise Unreadable(where, f"a wrong checksum of its part {kind!r}", "a whole PNG file")
-        yield kind
-        at = end + 4
-        if kind == b"IEND":
-            if at < len(data):
-                raise Unreadable(where, f"{len(data) - at} bytes after its end", "a whole PNG file")
-            return
-    raise Unreadable(where, "cut short", "a whole PNG file")
-
-
 def read_depth(root: Path, name: str, width: int, height: int) -> NDArray[np.float32]:
     """Return the depth of a frame: (H, W) float32, the one array of the file. Raises Unreadable, OSError."""
     data = read_bytes(root, name)
@@ -164,9 +104,25 @@ def read_depth(root: Path, name: str, width: int, height: int) -> NDArray[np.flo
             if members[0].file_size > 4 * width * height + NPY_HEADER_BYTES:
                 raise Unreadable(name, f"an array of {members[0].file_size} bytes", f"float32 of shape ({height}, {width})")
             inner = archive.read(members[0])  # compares the checksum
+            junk = _beside(archive, data)
     except BROKEN_ZIP as error:
         raise Unreadable(name, f"cannot be read ({error})", "a whole NPZ file") from error
+    if junk:
+        raise Unreadable(name, f"{junk} bytes beside the array", "one array and nothing else")
     return parse_array(inner, name, np.dtype("<f4"), (height, width))
+
+
+def _beside(archive: zipfile.ZipFile, data: bytes) -> int:
+    """Return how many bytes of a zip file belong neither to its one member nor to what lists it."""
+    (member,) = archive.infolist()
+    name_bytes: int
+    extra_bytes: int
+    name_bytes, extra_bytes = struct.unpack_from("<HH", data, member.header_offset + 26)
+    described = (0,) if not member.flag_bits & STREAMED else (12, 16, 20, 24)
+    used = LOCAL_HEADER + name_bytes + member.compress_size + LIST_ENTRY + len(member.orig_filename) + LIST_END
+    spare: int = max(0, extra_bytes - MOST_EXTRA) + max(0, len(member.extra) - MOST_EXTRA)
+    left = len(data) - used - extra_bytes - len(member.extra)
+    return spare + min(abs(left - size) for size in described)
 
 
 def parse_array(data: bytes, where: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

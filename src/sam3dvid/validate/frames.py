@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.validate.dataset import Unreadable, read_depth, read_png
+from sam3dvid.validate.colours import look_at_alpha, look_at_blend
+from sam3dvid.validate.dataset import Unreadable, read_depth
+from sam3dvid.validate.kinds import Float
+from sam3dvid.validate.png import read_png
 from sam3dvid.validate.report import LAYOUT, Found
 from sam3dvid.validate.schema import Size
 
 Picture = NDArray[np.uint8]
-LOOSE_LSB = 1
-"""By how much rgb may differ from rgba_fg where nothing shines through: one step of rounding."""
+LOOSE_DEPTH = 1e-5
+"""How far a depth may lie beyond an object's sphere, of the depth and of a scene unit: float32 keeps a hundredth of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +64,30 @@ class FrameFiles:
             return None
 
 
-def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool) -> Seen:
-    """Return what the masks show; faults are noted.   pixels : whether colours and depth are looked at too."""
+def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool, reach: Float | None = None) -> Seen:
+    """Return what the masks show; faults are noted.
+
+    pixels : whether colours and depth are looked at too.   reach : (F, N, 2), least and greatest depth that an object can have, None if it is not known.
+    """
     shape = (files.size.frames, num_objects)
     seen = Seen(np.full(shape, -1, np.int64), np.full(shape, -1, np.int64))
     for t in range(files.size.frames):
         mask = _mask(files, f"mask_visible/{t:03d}.png", num_objects)
-        for k in range(1, num_objects + 1):
-            name = f"mask_amodal/obj{k}/{t:03d}.png"
-            whole = _amodal(files, name)
+        wholes = [_amodal(files, f"mask_amodal/obj{k}/{t:03d}.png") for k in range(1, num_objects + 1)]
+        for k, whole in enumerate(wholes, 1):
             if whole is not None:
                 seen.amodal_px[t, k - 1] = np.count_nonzero(whole)
             if mask is not None:
                 own = mask == k
                 seen.visible_px[t, k - 1] = np.count_nonzero(own)
                 if whole is not None and (outside := int(np.count_nonzero(own & ~whole))):
+                    name = f"mask_amodal/obj{k}/{t:03d}.png"
                     files.fault(name, f"{outside} visible pixels of object {k} outside its silhouette", "visible pixels within the silhouette")
                     seen.visible_px[t, k - 1] = seen.amodal_px[t, k - 1] = -1
         if pixels:
-            _look_at_colours(files, t)
-            if mask is not None:
-                _look_at_depth(files, f"depth/{t:03d}.npz", mask)
-            else:
-                files.depth(f"depth/{t:03d}.npz")
+            known = [whole for whole in wholes if whole is not None]
+            _look_at_colours(files, t, mask, np.logical_or.reduce(known) if len(known) == num_objects else None)
+            _look_at_depth(files, t, mask, None if reach is None else reach[t])
     return seen
 
 
@@ -107,9 +112,10 @@ def _amodal(files: FrameFiles, name: str) -> NDArray[np.bool_] | None:
     return whole
 
 
-def _look_at_depth(files: FrameFiles, name: str, mask: Picture) -> None:
+def _look_at_depth(files: FrameFiles, t: int, mask: Picture | None, reach: Float | None) -> None:
+    name = f"depth/{t:03d}.npz"
     depth = files.depth(name)
-    if depth is None:
+    if depth is None or mask is None:
         return
     empty, background = np.isnan(depth), mask == 0
     if (odd := int(np.count_nonzero(empty & ~background))) != 0:
@@ -119,10 +125,24 @@ def _look_at_depth(files: FrameFiles, name: str, mask: Picture) -> None:
     wrong = ~empty & ~((depth > 0) & (depth < np.inf))
     if (odd := int(np.count_nonzero(wrong))) != 0:
         files.fault(name, f"{odd} depths such as {depth[wrong][0]}", "finite depths above 0", "value")
+    elif reach is not None:
+        _look_at_reach(files, name, depth, mask, reach)
 
 
-def _look_at_colours(files: FrameFiles, t: int) -> None:
-    """Look at rgb and rgba_fg: no colour where nothing is, and in rgb the object's own where nothing shines through."""
+def _look_at_reach(files: FrameFiles, name: str, depth: NDArray[np.float32], mask: Picture, reach: Float) -> None:
+    """Note depths that no point of the object has: those of its bounding sphere bound them.   reach : (N, 2)."""
+    for k, (least, greatest) in enumerate(reach, 1):
+        values = depth[mask == k]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            continue
+        low, high = float(values.min()), float(values.max())
+        if low < least or high > greatest:
+            files.fault(name, f"depths of object {k} from {low:.6g} to {high:.6g}", f"from {least:.6g} to {greatest:.6g}, as its pose has it", f"reach {k}")
+
+
+def _look_at_colours(files: FrameFiles, t: int, mask: Picture | None, silhouettes: NDArray[np.bool_] | None) -> None:
+    """Look at rgb and rgba_fg.   silhouettes : (H, W), the union of all objects', None unless all are in order."""
     name = f"rgba_fg/{t:03d}.png"
     rgb, rgba = files.png(f"rgb/{t:03d}.png", "RGB"), files.png(name, "RGBA")
     if rgba is None:
@@ -132,11 +152,7 @@ def _look_at_colours(files: FrameFiles, t: int) -> None:
     whole = np.ascontiguousarray(rgba).view(np.uint32)[..., 0]
     if (odd := int(np.count_nonzero((alpha == 0) & (whole != 0)))) != 0:
         files.fault(name, f"{odd} pixels with a colour but without alpha", "0 wherever alpha is 0", "colour")
-    if rgb is None:
-        return
-    solid = np.flatnonzero(alpha == 255)
-    off = np.abs(rgb.reshape(-1, 3)[solid].astype(np.int16) - rgba.reshape(-1, 4)[solid, :3])
-    if (odd := int(np.count_nonzero((off > LOOSE_LSB).any(axis=1)))) != 0:
-        files.fault(
-            f"rgb/{t:03d}.png", f"{odd} pixels of solid objects in another colour, by up to {int(off.max())}", "rgba_fg's colour where alpha is 255", "solid"
-        )
+    if mask is not None and silhouettes is not None:
+        look_at_alpha(alpha, mask, silhouettes, partial(files.fault, name))
+    if rgb is not None:
+        look_at_blend(rgb, rgba, partial(files.fault, f"rgb/{t:03d}.png"))

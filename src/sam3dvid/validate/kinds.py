@@ -21,9 +21,15 @@ LARGEST = 1e15
 """No number of the format is anywhere near; squares and products of larger ones could overflow."""
 EXACT = 1e-9
 """How far a stored number may lie from what it must be: far above float64's rounding, far below anything that is seen."""
+TEXT = r".*\S.*"
+"""Anything but blanks."""
+SHA256 = r"[0-9a-f]{64}"
 ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:[/\\]|file:|~/")
-NAMES = ("author", "authors", "attribution", "source_name")
-"""Keys whose texts are what people call things."""
+UPWARDS = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
+NAMES = ("author", "authors", "attribution", "source_name", "textures")
+"""Keys whose texts are what people call things: "/u/name" is an author, "../wood" a picture's name in its source."""
+PLACE = re.compile(r"/(home|root|tmp|Users|Volumes|mnt|media|data|scratch|var|opt|srv|usr|work|private)/|[A-Za-z]:\\|file:|~/", re.IGNORECASE)
+"""What no name begins with, but paths of real machines."""
 
 
 def shown(value: Json) -> str:
@@ -72,10 +78,10 @@ class Values:
             return None
         return value
 
-    def text(self, at: str, value: Json, pattern: str = r".*\S.*") -> str | None:
+    def text(self, at: str, value: Json, pattern: str = TEXT) -> str | None:
         """Return text that matches a pattern; the default asks for anything but blanks."""
         if not isinstance(value, str) or re.fullmatch(pattern, value, re.DOTALL) is None:
-            self.fault(at, shown(value), "text" if pattern == r".*\S.*" else f"text of the form {pattern}")
+            self.fault(at, shown(value), "text" if pattern == TEXT else f"text of the form {pattern}")
             return None
         return value
 
@@ -125,17 +131,24 @@ class Values:
             return False
         return True
 
-    def relative(self, value: Json, at: str = "", beside: Collection[str] = ()) -> None:
-        """Note every text that is an absolute path, anywhere in a value but under the keys `beside` and those of names."""
-        if isinstance(value, str) and ABSOLUTE.match(value):
-            self.fault(at, f"the absolute path {shown(value)}", "paths relative to the dataset")
+    def relative(self, value: Json, at: str = "", beside: Collection[str] = (), name: bool = False) -> None:
+        """Note every text and key that is an absolute path or leads upwards, anywhere in a value but under the keys `beside`.
+
+        name : whether texts are names, which may begin as paths do: then only those that are paths of real machines.
+        """
+        if isinstance(value, str):
+            if (PLACE if name else ABSOLUTE).match(value):
+                self.fault(at, f"the absolute path {shown(value)}", "paths relative to the dataset")
+            elif UPWARDS.search(value) and not name:
+                self.fault(at, f"the path {shown(value)}", "paths within the dataset, without ..")
         elif isinstance(value, dict):
             for key, one in value.items():
-                if key not in (*beside, *NAMES):
-                    self.relative(one, f"{at}.{key}" if at else key, beside)
+                if key not in beside:
+                    self.relative(key, f"{at} (a key)" if at else "a key")
+                    self.relative(one, f"{at}.{key}" if at else key, beside, name or key in NAMES)
         elif isinstance(value, list):
             for index, one in enumerate(value):
-                self.relative(one, f"{at}[{index}]", beside)
+                self.relative(one, f"{at}[{index}]", beside, name)
 
 
 def _finite(value: Json) -> float | None:

@@ -24,18 +24,39 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:LISTED]) + (f" and {len(ordered) - LISTED} more" if len(ordered) > LISTED else "")
 
 
-def names_in(root: Path, folder: str) -> dict[str, bool] | None:
-    """Return the names in a folder of the dataset, and whether each is a folder itself; None if there is no such folder. Raises OSError."""
+def names_in(root: Path, folder: str, found: Found) -> dict[str, bool] | None:
+    """Return the names in a folder of the dataset, and whether each is a folder itself; None if there is no such folder.
+
+    Links that lead out of the dataset are noted, unless they stand for whole folders of assets.   Raises OSError.
+    """
     try:
         with os.scandir(root / folder) as entries:
-            return {entry.name: entry.is_dir() for entry in entries}
+            names, links = {}, []
+            for entry in entries:
+                names[entry.name] = entry.is_dir()
+                if entry.is_symlink():
+                    links.append(entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    for name in sorted(links):
+        _look_at_link(found, root, folder, name, names[name])
+    return names
+
+
+def _look_at_link(found: Found, root: Path, folder: str, name: str, is_folder: bool) -> None:
+    """Note a link that leads to where a copy of the dataset would not have it. Assets may be linked as whole folders. Source: format v0.1, its update."""
+    where = f"{folder}/{name}" if folder else name
+    at = Path(where).parts
+    if is_folder and at[0] == "assets" and len(at) <= 3:
+        return
+    target, homes = Path(os.path.realpath(root / where)), (Path(os.path.realpath(root)), Path(os.path.realpath(root / folder)))
+    if not any(target.is_relative_to(home) for home in homes):
+        found.add(LAYOUT, where, "a link that leads out of the dataset", "the file itself" if not is_folder else "the folder itself")
 
 
 def look_at_names(found: Found, root: Path, folder: str, files: Collection[str] = (), folders: Collection[str] = ()) -> set[str]:
     """Return which of the wanted files and folders a folder holds; what is missing, too many or of the other kind is noted."""
-    names = names_in(root, folder)
+    names = names_in(root, folder, found)
     where = folder or "the dataset"
     if names is None:
         found.add(LAYOUT, where, "missing" if not os.path.lexists(root / folder) else "not a folder", "a folder")

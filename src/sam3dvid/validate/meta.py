@@ -8,42 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sam3dvid.validate.background import Background, look_at_background
+from sam3dvid.validate.bounds import LIGHT, MOST_ARC_RETRIES, MOST_ATTEMPTS, MOST_CLIPS, MOST_OBJECTS, SEED_BASES, TRAJECTORY
 from sam3dvid.validate.kinds import Float, Values
-from sam3dvid.validate.schema import BACKGROUND_HFOV_DEG, HFOV_DEG, ID, MOST_OBJECTS, Size, pinhole, rigid
+from sam3dvid.validate.schema import Size, rigid
 from shardwork.jsonio import Json
 
-NUMBERS = {
-    "arc_span_deg": (10.0, 70.0),
-    "start_azimuth_deg": (0.0, 360.0),
-    "start_elevation_deg": (10.0, 45.0),
-    "elevation_drift_deg": (-10.0, 10.0),
-    "orbit_radius": (1e-6, 1e6),
-    "hfov_deg": (HFOV_DEG, HFOV_DEG),
-}
-"""Numbers of meta.json and the bounds of their distributions. Source: seed 002, sections 5 and 7."""
 KEYS = (
-    *NUMBERS,
+    *TRAJECTORY,
     *"clip_id split seed attempt num_objects arc_direction scene_center light background reference_T_cw visibility".split(),
     *"render timing git_commit generator_version arc_retries rejections".split(),
 )
 OPTIONAL_KEYS = ("blender_version",)
 LIGHT_KEYS, LIGHT_OPTIONAL = ("sun_direction", "sun_strength", "ambient_strength"), ("sun_angle_deg",)
-BACKGROUND_KEYS = ("image_id", "width", "height", "virtual_hfov_deg", "K_bg", "provenance")
-PROVENANCE_KEYS = ("source", "license", "pool", "split_key", "sha256")
-"""What the provenance of a background must hold at least; a pool adds its own."""
 VISIBILITY_KEYS = ("visible_px", "amodal_px", "visible_frac")
 HOST_KEYS = ("timing", "render")
 """Where meta.json may name what is the host's own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """The photo behind a clip.   K_bg : (3, 3).   keys : kind of name -> value, by which pictures are told apart."""
-
-    width: int
-    height: int
-    K_bg: Float
-    keys: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +50,7 @@ def look_at_meta(values: Values, content: Json, split: str, clip_id: str, num_ob
             values.same(key, record[key], wanted)
     if "num_objects" in record and (stated := values.whole("num_objects", record["num_objects"], 1, MOST_OBJECTS)) and num_objects and stated != num_objects:
         values.fault("num_objects", stated, f"{num_objects}, as objects.json lists")
-    numbers = {key: number for key, bounds in NUMBERS.items() if key in record and (number := values.number(key, record[key], *bounds)) is not None}
+    numbers = {key: number for key, bounds in TRAJECTORY.items() if key in record and (number := values.number(key, record[key], *bounds)) is not None}
     direction = values.whole("arc_direction", record["arc_direction"], -1, 1) if "arc_direction" in record else None
     if direction == 0:
         values.fault("arc_direction", 0, "+1 or -1")
@@ -82,14 +62,23 @@ def look_at_meta(values: Values, content: Json, split: str, clip_id: str, num_ob
     if "light" in record:
         _look_at_light(values, record["light"])
     return Meta(
-        seed=values.whole("seed", record["seed"]) if "seed" in record else None,
+        seed=_seed(values, record["seed"], split, int(clip_id)) if "seed" in record else None,
         numbers=numbers,
         direction=direction or None,
         scene_center=center,
         reference=reference,
-        background=_background(values, record["background"], split) if "background" in record else None,
+        background=look_at_background(values, record["background"], split) if "background" in record else None,
         visibility=_visibility(values, record["visibility"], num_objects, size) if "visibility" in record else None,
     )
+
+
+def _seed(values: Values, value: Json, split: str, number: int) -> int | None:
+    seed, wanted = values.whole("seed", value), SEED_BASES[split] + number
+    if number >= MOST_CLIPS[split]:
+        values.fault("clip_id", f"{number:08d}", f"ids below {MOST_CLIPS[split]:08d} in {split}, so that its seeds are no other split's")
+    elif seed is not None and seed != wanted:
+        values.fault("seed", seed, f"{wanted}, which is {SEED_BASES[split]} and the clip's number")
+    return seed
 
 
 def _look_at_light(values: Values, value: Json) -> None:
@@ -99,9 +88,9 @@ def _look_at_light(values: Values, value: Json) -> None:
         values.near("light.sun_direction (its length)", float(np.linalg.norm(sun)), 1.0)
         if sun[2] < 0:
             values.fault("light.sun_direction", f"a sun below the horizon (z {sun[2]:g})", "z of 0 or more")
-    for key in ("sun_strength", "ambient_strength", "sun_angle_deg"):
+    for key, bounds in LIGHT.items():
         if key in record:
-            values.number(f"light.{key}", record[key], 0)
+            values.number(f"light.{key}", record[key], *bounds)
 
 
 def _look_at_provenance(values: Values, record: dict[str, Json]) -> None:
@@ -113,8 +102,8 @@ def _look_at_provenance(values: Values, record: dict[str, Json]) -> None:
         if key in record:
             values.record(key, record[key], (), others=True)
     if "arc_retries" in record:
-        values.whole("arc_retries", record["arc_retries"])
-    attempt = values.whole("attempt", record["attempt"]) if "attempt" in record else None
+        values.whole("arc_retries", record["arc_retries"], 0, MOST_ARC_RETRIES)
+    attempt = values.whole("attempt", record["attempt"], 0, MOST_ATTEMPTS - 1) if "attempt" in record else None
     rejections = values.listed("rejections", record["rejections"]) if "rejections" in record else None
     rejected = []
     for index, entry in enumerate(rejections or []):
@@ -125,35 +114,6 @@ def _look_at_provenance(values: Values, record: dict[str, Json]) -> None:
     if attempt is not None and rejections is not None and None not in rejected and (len(rejected) != attempt or rejected != list(range(attempt))):
         values.fault("rejections", f"of attempts {rejected}", f"one for each of the {attempt} attempts before attempt {attempt}")
     values.relative(record, beside=HOST_KEYS)
-
-
-def _background(values: Values, value: Json, split: str) -> Background | None:
-    record = values.record("background", value, BACKGROUND_KEYS)
-    image_id = values.text("background.image_id", record["image_id"], ID) if "image_id" in record else None
-    width, height = (values.whole(f"background.{key}", record[key], 1, 1 << 20) if key in record else None for key in ("width", "height"))
-    if "virtual_hfov_deg" in record:
-        values.number("background.virtual_hfov_deg", record["virtual_hfov_deg"], BACKGROUND_HFOV_DEG, BACKGROUND_HFOV_DEG)
-    K_bg = values.array("background.K_bg", record["K_bg"], (3, 3)) if "K_bg" in record else None
-    keys = {} if image_id is None else {"image": image_id}
-    if "provenance" in record:
-        keys |= _origin(values, record["provenance"], split)
-    if not width or not height or K_bg is None:
-        return None
-    wanted = pinhole(width, height, BACKGROUND_HFOV_DEG)
-    values.near("background.K_bg", K_bg, wanted)
-    return Background(width, height, wanted, keys)
-
-
-def _origin(values: Values, value: Json, split: str) -> dict[str, str]:
-    """Return by what a picture and its source are told apart."""
-    record = values.record("background.provenance", value, PROVENANCE_KEYS, others=True)
-    said = {key: values.text(f"background.provenance.{key}", record[key]) for key in PROVENANCE_KEYS if key in record}
-    if said.get("pool") is not None:
-        values.same("background.provenance.pool", said["pool"], split)
-    if record.get("source_sha256"):
-        said["source_sha256"] = values.text("background.provenance.source_sha256", record["source_sha256"])
-    names = {"split_key": "panorama or photo", "sha256": "picture with sha256", "source_sha256": "source with sha256"}
-    return {name: text for key, name in names.items() if (text := said.get(key)) is not None}
 
 
 def _visibility(values: Values, value: Json, num_objects: int | None, size: Size | None) -> dict[str, NDArray[Any]] | None:

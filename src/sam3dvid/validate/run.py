@@ -12,9 +12,10 @@ from typing import Any
 from sam3dvid.validate.assets import AssetFacts, look_at_asset
 from sam3dvid.validate.clips import ClipFacts, look_at_clip
 from sam3dvid.validate.layout import ROOT_FILES, ROOT_FOLDERS, look_at_names, names_in, note_extra
+from sam3dvid.validate.leaks import look_for_leaks
 from sam3dvid.validate.report import LAYOUT, SUITES, VISIBILITY, Found, Report, report_of
 from sam3dvid.validate.schema import CLIP_ID, ID, SPLITS
-from sam3dvid.validate.splits import look_at_config, look_at_manifest, look_at_objects_assets, look_for_leaks
+from sam3dvid.validate.splits import look_at_config, look_at_manifest, look_at_objects_assets
 from shardwork.errors import DataError, Fault, fault_from
 from shardwork.pool import run_tasks
 from shardwork.progress import Progress
@@ -80,11 +81,11 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
 
 def _folders(found: Found, root: Path, top: str, pattern: str) -> list[tuple[str, str]]:
     """Return (split, name) of every folder below clips or assets, sorted; other names are noted."""
-    splits = names_in(root, top) or {}
+    splits = names_in(root, top, found) or {}
     note_extra(found, top, {name for name, folder in splits.items() if name not in SPLITS or not folder}, " and ".join(f"{split}/" for split in SPLITS))
     folders = []
     for split in sorted(set(SPLITS) & {name for name, folder in splits.items() if folder}):
-        names = names_in(root, f"{top}/{split}") or {}
+        names = names_in(root, f"{top}/{split}", found) or {}
         right = sorted(name for name, folder in names.items() if folder and re.fullmatch(pattern, name))
         note_extra(found, f"{top}/{split}", names.keys() - set(right), f"folders named {pattern}")
         folders += [(split, name) for name in right]

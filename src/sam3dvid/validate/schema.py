@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sam3dvid.validate.bounds import HFOV_DEG, MOST_OBJECTS, SCALES
 from sam3dvid.validate.kinds import Float, Values
 from shardwork.jsonio import Json
 
 ID = r"[A-Za-z0-9_-]{1,100}"
 CLIP_ID = r"[0-9]{8}"
+WORD = ID
+"""Where an asset comes from: gso, objaverse or any other word. Source: asset tables."""
 SPLITS = ("eval", "train")
 FRAMES, WIDTH, HEIGHT = 32, 512, 512
 LARGEST_SIDE, MOST_FRAMES = 4096, 1000
 """Bounds of what is looked at when other sizes than the format's are allowed."""
-HFOV_DEG, BACKGROUND_HFOV_DEG = 50.0, 130.0
-MOST_OBJECTS = 4
-SCALES = (0.4, 1.0)
 OBJECT_KEYS = ("k", "asset_id", "source", "mesh", "voxels", "R_wo", "t_wo", "s_wo")
 
 
@@ -118,7 +118,7 @@ def _object(values: Values, at: str, k: int, entry: Json, split: str, num_object
     if "k" in record:
         values.same(f"{at}.k", record["k"], k)
     asset_id = values.text(f"{at}.asset_id", record["asset_id"], ID) if "asset_id" in record else None
-    source = values.text(f"{at}.source", record["source"]) if "source" in record else None
+    source = values.text(f"{at}.source", record["source"], WORD) if "source" in record else None
     for key, name in (("mesh", "mesh.glb"), ("voxels", "voxels.npy")):
         if key in record and (path := values.text(f"{at}.{key}", record[key])) is not None and asset_id is not None:
             values.same(f"{at}.{key}", path, f"assets/{split}/{asset_id}/{name}")

@@ -1,38 +1,57 @@
-"""T1, across clips: the manifest, that assets are there, and that nothing stands in both splits."""
+"""T1, across clips: the configuration, the manifest, and that assets are there."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from sam3dvid.validate.assets import AssetFacts
+from sam3dvid.validate.bounds import MOST_OBJECTS
 from sam3dvid.validate.clips import ClipFacts
 from sam3dvid.validate.dataset import Unreadable, parse_json, read_bytes
 from sam3dvid.validate.kinds import Values, shown
 from sam3dvid.validate.layout import listed
 from sam3dvid.validate.report import LAYOUT, Found
-from sam3dvid.validate.schema import CLIP_ID, MOST_OBJECTS, SPLITS
+from sam3dvid.validate.schema import CLIP_ID, SPLITS
 from shardwork.jsonio import Json
 
 MANIFEST, CONFIG = "manifest.jsonl", "config.yaml"
 MANIFEST_KEYS = ("clip_id", "split", "N", "arc_span_deg", "seed", "path")
-LARGEST_BYTES = 1 << 30
+LARGEST_BYTES, LARGEST_CONFIG_BYTES = 1 << 30, 1 << 20
 
 
 def look_at_config(found: Found, root: Path) -> None:
-    """Note a config.yaml that holds nothing or is no text. What it says is the generator's own matter."""
+    """Note a config.yaml that is no mapping in YAML. What it says is the generator's own matter."""
     try:
-        data = read_bytes(root, CONFIG, LARGEST_BYTES)
-        text = data.decode("utf-8")
+        text = read_bytes(root, CONFIG, LARGEST_CONFIG_BYTES).decode("utf-8")
     except Unreadable as error:
         return found.add(LAYOUT, error.problem.where, error.problem.found, error.problem.expected)
     except UnicodeDecodeError as error:
         return found.add(LAYOUT, CONFIG, f"byte {error.start} is not UTF-8", "YAML in UTF-8")
     if not text.strip() or "\0" in text:
-        found.add(LAYOUT, CONFIG, "no text", "the configuration that the dataset was made with")
+        return found.add(LAYOUT, CONFIG, "no text", "the configuration that the dataset was made with")
+    if (problem := _not_a_mapping(text)) is not None:
+        found.add(LAYOUT, CONFIG, problem, "a mapping in YAML")
     return None
+
+
+def _not_a_mapping(text: str) -> str | None:
+    """Return what a text is that is no mapping in YAML. Where PyYAML is not installed every text passes: nothing else here needs it."""
+    try:
+        import yaml
+    except ImportError:
+        return None
+    try:
+        # composed, not built: what an unknown tag would make of a value does not matter, and a date that is none neither
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        return f"no YAML ({' '.join(str(error).split())[:200]})"
+    if node is None:
+        return "an empty document"
+    if not isinstance(node, yaml.MappingNode):
+        return "a list" if isinstance(node, yaml.SequenceNode) else "a single value"
+    return None if node.value else "an empty mapping"
 
 
 def look_at_manifest(found: Found, root: Path, clips: Collection[tuple[str, str]], looked_at: Sequence[ClipFacts]) -> None:
@@ -112,22 +131,3 @@ def look_at_objects_assets(found: Found, clips: Iterable[ClipFacts], folders: Co
                 found.add(LAYOUT, f"{where}.asset_id", f"no asset {asset_id} in assets/{clip.split}", "an asset of the clip's split")
             elif (stated := sources.get((clip.split, asset_id))) is not None and source is not None and source != stated:
                 found.add(LAYOUT, f"{where}.source", source, f"{stated}, as the asset's meta.json has it")
-
-
-def look_for_leaks(found: Found, clips: Iterable[ClipFacts], folders: Collection[tuple[str, str]], assets: Iterable[AssetFacts]) -> None:
-    """Note assets, mesh files, pictures and panoramas that stand in both splits, and seeds that two clips share."""
-    where: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for split, asset_id in sorted(folders):
-        where["asset", asset_id].setdefault(split, f"assets/{split}/{asset_id}")
-    for asset in assets:
-        if asset.mesh_sha256 is not None:
-            where["mesh with sha256", asset.mesh_sha256].setdefault(asset.split, f"assets/{asset.split}/{asset.asset_id}")
-    seeds: dict[int, str] = {}
-    for clip in clips:
-        for kind, value in clip.keys.items():
-            where[kind, value].setdefault(clip.split, clip.clip)
-        if clip.seed is not None and seeds.setdefault(clip.seed, clip.clip) != clip.clip:
-            found.add(LAYOUT, f"{clip.clip}/meta.json: seed", f"{clip.seed}, as {seeds[clip.seed]} has", "a seed of its own")
-    for (kind, value), places in where.items():
-        if len(places) > 1:
-            found.add(LAYOUT, places["train"], f"the {kind} {value} of {places['eval']}", "nothing in both splits")

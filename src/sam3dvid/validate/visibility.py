@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sam3dvid.validate.background import Background
+from sam3dvid.validate.bounds import HFOV_DEG
 from sam3dvid.validate.frames import Seen
 from sam3dvid.validate.kinds import Float
-from sam3dvid.validate.meta import Background, Meta
+from sam3dvid.validate.meta import Meta
 from sam3dvid.validate.report import VISIBILITY, Found
-from sam3dvid.validate.schema import HFOV_DEG, Placed, Size, pinhole
+from sam3dvid.validate.schema import Placed, Size, pinhole
 
 LEAST_SHARE = 500
 """An object shows at least one in so many of the frame's pixels: 524 of 512 x 512."""
@@ -59,24 +61,24 @@ def look_at_cover(found: Found, clip: str, T_cw: Float | None, size: Size, meta:
 
     Exact for the whole frame, since both frame and photo are convex. A corner's ray is turned from the frame's camera to the reference camera.
     """
-    if T_cw is None or meta.reference is None or meta.background is None:
+    if T_cw is None or meta.reference is None or meta.background is None or meta.background.K_bg is None:
         return found.block(VISIBILITY, f"{clip}: cover of the background")
     photo = meta.background
     corners = np.array([[u, v, 1.0] for u in (0, size.width - 1) for v in (0, size.height - 1)]).T
     rays = np.linalg.inv(pinhole(size.width, size.height, HFOV_DEG)) @ corners
     for t, pose in enumerate(T_cw):
         turned = meta.reference[:3, :3] @ pose[:3, :3].T @ rays
-        outside = _outside(turned, photo)
+        outside = _outside(turned, photo, meta.background.K_bg)
         if outside is not None:
             found.add(VISIBILITY, f"{clip}: background in frame {t}", outside, f"within its {photo.width} x {photo.height} pixels", f"{clip}: cover")
     return None
 
 
-def _outside(rays: Float, photo: Background) -> str | None:
+def _outside(rays: Float, photo: Background, K_bg: Float) -> str | None:
     """Return where one of the rays (3, n) in the photo's camera leaves the photo, or None."""
     if (rays[2] <= 0).any():
         return "a corner from behind the photo's camera"
-    u, v, _ = photo.K_bg @ (rays / rays[2])
+    u, v, _ = K_bg @ (rays / rays[2])
     off = np.max([-u, u - (photo.width - 1), -v, v - (photo.height - 1)], axis=0)
     worst = int(off.argmax())
     return f"a corner at ({u[worst]:.3f}, {v[worst]:.3f}) of the photo" if off[worst] > COVER_PX else None

@@ -1,0 +1,33 @@
+"""The bounds of a clip's numbers, and where each comes from: the one table that T1 compares with."""
+
+from __future__ import annotations
+
+HFOV_DEG, BACKGROUND_HFOV_DEG = 50.0, 130.0
+"""Fields of view of the frames and of the photo behind them. Source: format v0.1, 3.2 and 5."""
+MOST_OBJECTS = 4
+"""Source: format v0.1, 1."""
+SCALES = (0.4, 1.0)
+"""Of s_wo. Source: format v0.1, 7."""
+
+TRAJECTORY = {
+    "arc_span_deg": (10.0, 70.0),
+    "start_azimuth_deg": (0.0, 360.0),
+    "start_elevation_deg": (10.0, 45.0),
+    "elevation_drift_deg": (-10.0, 10.0),
+    "orbit_radius": (1e-6, 1e6),
+    "hfov_deg": (HFOV_DEG, HFOV_DEG),
+}
+"""Numbers of meta.json. Source: format v0.1, 5 and 7; the radius has none there but is a length."""
+
+LIGHT = {"sun_strength": (2.0, 4.0), "ambient_strength": (0.2, 0.5), "sun_angle_deg": (2.0, 2.0)}
+"""Numbers of meta.json's light. Source: "one sun plus low ambient" of format v0.1, 7, in the numbers that the generator draws."""
+
+MOST_ATTEMPTS = 50
+"""Attempts of a seed, counted from 0. Source: the generator's cap, after which a seed fails."""
+MOST_ARC_RETRIES = 100 * MOST_ATTEMPTS
+"""Cameras drawn again for the background's sake: 100 an attempt. Source: the generator's cap; enough if a record adds up those of all attempts."""
+
+SEED_BASES = {"eval": 0, "train": 1_000_000}
+"""Split -> what is added to int(clip_id) to make the seed. Source: the generator."""
+MOST_CLIPS = {"eval": SEED_BASES["train"], "train": 100_000_000}
+"""Split -> clip ids below this: eval's so that no seed of one split is one of the other's, train's since an id has 8 digits."""
