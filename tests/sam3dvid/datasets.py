@@ -285,7 +285,7 @@ class Lent:
 
     def _files(self) -> dict[Path, tuple[int, ...]]:
         """Return what tells a file, a link or an empty folder from another: path -> inode, kind, bytes, time."""
-        found = {}
+        found: dict[Path, tuple[int, ...]] = {}
         for folder, folders, files in os.walk(self.root):
             for name in [*folders, *files]:
                 path = Path(folder) / name

@@ -149,7 +149,7 @@ def each(*spoils: Spoil) -> Spoil:
 def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None = None, tell: bool = True) -> Spoil:
     """Return what leaves an object only `keep` visible pixels, and gives it a silhouette of its visible pixels and others up to `amodal`.
 
-    tell : whether meta.json says so too. Depth goes with the mask.
+    tell : whether meta.json says so too. Depth goes with the mask, colours with a silhouette that is given.
     """
 
     def spoil(root: Path) -> None:
@@ -171,8 +171,8 @@ def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None
         Image.fromarray(mask).save(root / clip / f"mask_visible/{name}.png")
         Image.fromarray(whole).save(path)
         np.savez_compressed(root / clip / f"depth/{name}.npz", depth=values)
-        if amodal == 0:
-            picture(f"{clip}/rgba_fg/{name}.png", np.zeros_like)(root)
+        if amodal is not None:
+            picture(f"{clip}/rgba_fg/{name}.png", lambda old: np.where(((mask > 0) | (whole > 0))[..., None], old, 0).astype(np.uint8))(root)
         if tell:
             visible, all_of_it = int((mask == k).sum()), int((whole > 0).sum())
             meta = json.loads((root / clip / "meta.json").read_text())
@@ -552,14 +552,14 @@ RECORD = [
 ORIGIN = [
     Fault("seed of another number", reseed(ONE, 77), T1, f"{ONE}/meta.json: seed: 77, expected 7, which is 0 and the clip's number"),
     Fault("seed of train without its base", reseed(OTHER, 2), T1, f"{OTHER}/meta.json: seed: 2, expected 1000000"),
-    Fault("eval clip with a seed of train's", renumbered, T1, "clips/eval/01000000/meta.json: clip_id: 01000000, expected ids below 01000000 in eval"),
+    Fault("eval clip with a seed of train's", renumbered, T1, "clips/eval/01000000/meta.json: clip_id: 01000000, expected ids below 01000000,"),
     Fault(
         "attempt beyond the cap",
-        edit(META, lambda r: r.update(attempt=50, rejections=[{"attempt": one, "reason": "visibility"} for one in range(50)])),
+        edit(META, lambda r: r.update(attempt=10_000, rejections=[{"attempt": one, "reason": "visibility"} for one in range(10_000)])),
         T1,
-        "attempt: 50, expected a whole number from 0 to 49",
+        "attempt: 10000, expected a whole number from 0 to 9999",
     ),
-    Fault("arc retries beyond all caps", put(META, ("arc_retries",), 5001), T1, "arc_retries: 5001, expected a whole number from 0 to 5000"),
+    Fault("arc retries beyond all caps", put(META, ("arc_retries",), 10_001), T1, "arc_retries: 10001, expected a whole number from 0 to 10000"),
     Fault("strong sun", put(META, ("light", "sun_strength"), 4.5), T1, "light.sun_strength: 4.5, expected a finite number from 2 to 4"),
     Fault("bright shade", put(META, ("light", "ambient_strength"), 0.6), T1, "light.ambient_strength: 0.6, expected a finite number from 0.2 to 0.5"),
     Fault("wide sun", put(META, ("light", "sun_angle_deg"), 3.0), T1, "light.sun_angle_deg: 3.0, expected a finite number from 2 to 2"),

@@ -17,9 +17,10 @@ from sam3dvid.conventions import K_bg, frame_K
 from sam3dvid.validate import Choice, clips, run, validate_dataset
 from sam3dvid.validate.__main__ import main
 from sam3dvid.validate.assets import look_at_asset
+from sam3dvid.validate.background import Background
 from sam3dvid.validate.clips import look_at_clip
 from sam3dvid.validate.frames import Seen
-from sam3dvid.validate.meta import Background, Meta
+from sam3dvid.validate.meta import Meta
 from sam3dvid.validate.report import Found
 from sam3dvid.validate.schema import Size
 from sam3dvid.validate.visibility import look_at_cover

@@ -73,7 +73,7 @@ def test_replaced_vertices_count_and_the_others_are_the_file_s_or_zero(base):
     scene["bufferViews"] += [{"buffer": 0, "byteOffset": 54, "byteLength": 2}, {"buffer": 0, "byteOffset": 56, "byteLength": 24}]
     scene["buffers"][0]["byteLength"] = 80
     scene["accessors"][0]["sparse"] = {"count": 2, "indices": {"bufferView": 2, "componentType": 5121}, "values": {"bufferView": 3}}
-    wanted = [list(row) for row in CANONICAL]
+    wanted = np.array(CANONICAL).tolist()
     if base == "zeros":
         del scene["accessors"][0]["bufferView"]
         scene["accessors"][0] |= {"max": [0.5, 0, 0]}

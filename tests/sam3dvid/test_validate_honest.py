@@ -80,6 +80,11 @@ def rounded_raw_box(root):
         put(f"{clip}/objects.json", (index, "source"), "objaverse")(root)
 
 
+def named(record, url):
+    """Return what gives an asset's record one name that many have, and its own address."""
+    return edit(record, lambda r: r.update(source_name="scene.glb", source_url=url))
+
+
 HONEST = {
     "assets linked as a whole": link_assets(["assets"]),
     "a split of the assets linked": link_assets(["assets/eval"]),
@@ -102,10 +107,7 @@ HONEST = {
         provenance(OTHER, source_url="https://a.example/all"),
     ),
     "one name at two addresses": each(
-        *(
-            edit(f"{path}/meta.json", lambda r, url=url: r.update(source_name="scene.glb", source_url=url))
-            for path, url in ((ASSET, "https://a.example/1"), ("assets/train/corner_train-0", "https://a.example/2"))
-        )
+        *(named(f"{path}/meta.json", url) for path, url in ((ASSET, "https://a.example/1"), ("assets/train/corner_train-0", "https://a.example/2")))
     ),
     "a config with a tag of its own": lambda root: (root / "config.yaml").write_text("seed: !special 1\nday: 2026-99-99\n"),
 }

@@ -22,12 +22,12 @@ TRAJECTORY = {
 LIGHT = {"sun_strength": (2.0, 4.0), "ambient_strength": (0.2, 0.5), "sun_angle_deg": (2.0, 2.0)}
 """Numbers of meta.json's light. Source: "one sun plus low ambient" of format v0.1, 7, in the numbers that the generator draws."""
 
-MOST_ATTEMPTS = 50
-"""Attempts of a seed, counted from 0. Source: the generator's cap, after which a seed fails."""
-MOST_ARC_RETRIES = 100 * MOST_ATTEMPTS
-"""Cameras drawn again for the background's sake: 100 an attempt. Source: the generator's cap; enough if a record adds up those of all attempts."""
+MOST_ATTEMPTS = 10_000
+"""Attempts of a seed, counted from 0. Source: the generator's settings, which allow no more; 50 is the default."""
+MOST_ARC_RETRIES = 10_000
+"""Cameras drawn again for the background's sake in the attempt that passed. Source: the generator's settings; 100 is the default."""
 
 SEED_BASES = {"eval": 0, "train": 1_000_000}
 """Split -> what is added to int(clip_id) to make the seed. Source: the generator."""
-MOST_CLIPS = {"eval": SEED_BASES["train"], "train": 100_000_000}
-"""Split -> clip ids below this: eval's so that no seed of one split is one of the other's, train's since an id has 8 digits."""
+MOST_CLIPS = 1_000_000
+"""Clip ids lie below this, so that no seed of eval is one of train."""

@@ -74,8 +74,8 @@ def look_at_meta(values: Values, content: Json, split: str, clip_id: str, num_ob
 
 def _seed(values: Values, value: Json, split: str, number: int) -> int | None:
     seed, wanted = values.whole("seed", value), SEED_BASES[split] + number
-    if number >= MOST_CLIPS[split]:
-        values.fault("clip_id", f"{number:08d}", f"ids below {MOST_CLIPS[split]:08d} in {split}, so that its seeds are no other split's")
+    if number >= MOST_CLIPS:
+        values.fault("clip_id", f"{number:08d}", f"ids below {MOST_CLIPS:08d}, so that no seed is another split's")
     elif seed is not None and seed != wanted:
         values.fault("seed", seed, f"{wanted}, which is {SEED_BASES[split]} and the clip's number")
     return seed

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import yaml
+
 from sam3dvid.validate.assets import AssetFacts
 from sam3dvid.validate.bounds import MOST_OBJECTS
 from sam3dvid.validate.clips import ClipFacts
@@ -37,11 +39,7 @@ def look_at_config(found: Found, root: Path) -> None:
 
 
 def _not_a_mapping(text: str) -> str | None:
-    """Return what a text is that is no mapping in YAML. Where PyYAML is not installed every text passes: nothing else here needs it."""
-    try:
-        import yaml
-    except ImportError:
-        return None
+    """Return what a text is that is no mapping in YAML."""
     try:
         # composed, not built: what an unknown tag would make of a value does not matter, and a date that is none neither
         node = yaml.compose(text, Loader=yaml.SafeLoader)
