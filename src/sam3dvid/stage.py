@@ -28,6 +28,14 @@ SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
 PLAN_VERSION = 1
 """Raised when a change of code changes the bytes of a plan."""
+COMPOSITE_VERSION = 1
+"""Raised when a change of code, or of a pinned OpenCV, changes the bytes of a clip's rgb or of its JSON files."""
+VALIDATE_CLIPS_VERSION = 1
+"""Raised when validation finds more than before, so that finished clips are looked at again."""
+CLIP_MANIFEST_VERSION = 1
+"""Raised when a change of code changes the dataset's manifest.jsonl or config.yaml."""
+CLIP_CONTROLS_VERSION = 1
+"""Raised when a change of code, or of a pinned encoder, changes the bytes of a clip's control videos."""
 
 ASSET_STEPS = ("normalize_assets", "voxelize_assets")
 SPLITS = ("train", "eval")
@@ -233,6 +241,72 @@ def _clip_id_of(name: str) -> str | None:
 def plan_of(place: Place, clip_id: str, split: str) -> Path:
     """Return the plan of a clip."""
     return place.stage / split / f"{clip_id}.json"
+
+
+RENDER_STEP = "render_clips"
+CLIP_STEPS = ("composite_clips", "validate_clips")
+"""Steps that work in the dataset's clips, in their order."""
+CLIP_CONTROLS_STEP = "render_clip_controls"
+"""A further one, in a place of its own, where control videos are switched on."""
+CLIP_CONTROLS = ("depth", "mask")
+"""Kinds of control videos of a clip."""
+MANIFEST, CONFIG = "manifest.jsonl", "config.yaml"
+"""Files of a dataset beside its folders assets/ and clips/."""
+
+
+def renders_place(stage: Path) -> Place:
+    """Return where rendered clips are kept: {train,eval}/<clip_id>/, each a folder that is written whole.   stage : results/<run>/renders."""
+    return Place(stage, tuple(stage / split for split in SPLITS), _clip_folder_id_of)
+
+
+def render_of(place: Place, clip_id: str, split: str) -> Path:
+    """Return the folder of a rendered clip."""
+    return place.stage / split / clip_id
+
+
+def clips_place(stage: Path, dataset: Path) -> Place:
+    """Return where finished clips are kept: clips/{train,eval}/<clip_id>/ of the dataset, each a folder that is written whole.
+
+    stage : results/<run>/clips, for what is no part of the dataset (manifests, journals, quarantine).   dataset : results/<run>/dataset.
+    """
+    return Place(stage, tuple(dataset / "clips" / split for split in SPLITS), _clip_folder_id_of, home=dataset)
+
+
+def clip_of(dataset: Path, clip_id: str, split: str) -> Path:
+    """Return a clip's folder in the dataset."""
+    return dataset / "clips" / split / clip_id
+
+
+def _clip_folder_id_of(name: str) -> str | None:
+    return name if is_clip_id(name) else None
+
+
+def clip_controls_place(stage: Path, clips: Place) -> Place:
+    """Return where control videos of clips are kept: {train,eval}/<clip_id>.{depth,mask}.mkv and sidecars/{train,eval}/<clip_id>.json.
+
+    stage : results/<run>/controls/clips.   clips : the place of the clips that they are made from.
+    """
+    folders = tuple(base / split for base in (stage, stage / "sidecars") for split in SPLITS)
+    return Place(stage, folders, _clip_control_id_of, clips)
+
+
+def _clip_control_id_of(name: str) -> str | None:
+    stem, _, rest = name.partition(".")
+    return stem if rest in (*(f"{kind}.mkv" for kind in CLIP_CONTROLS), "json") and is_clip_id(stem) else None
+
+
+def clip_controls_of(place: Place, clip_id: str, split: str) -> tuple[Path, ...]:
+    """Return the control videos of a clip, in the order of CLIP_CONTROLS, and their sidecar."""
+    videos = (place.stage / split / f"{clip_id}.{kind}.mkv" for kind in CLIP_CONTROLS)
+    return (*videos, place.stage / "sidecars" / split / f"{clip_id}.json")
+
+
+def clip_manifest_mark(place: Place, key: str) -> Path:
+    """Return the mark of a dataset's manifest: a file that says for what it was written. It stands outside the dataset, whose files bear fixed names.
+
+    place : of the clips.   key : digest of the configuration and of the shard manifests, as in the name of a shard manifest.
+    """
+    return place.stage / ".manifest" / key
 
 
 def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
