@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import _src  # noqa: F401
-from sam3dvid.composite.composite_step import composite_items, composite_step
+from sam3dvid.composite.composite_step import Stock, composite_items, composite_step
 from sam3dvid.composite.origin import read_origin
 from sam3dvid.composite.settings import CompositeSettings
 from sam3dvid.stage import PLAN_STEP, RENDER_STEP, SPLITS, clips_place, plans_place, renders_place
@@ -30,7 +30,7 @@ def main(args) -> int:
     def items_of(rows):
         return composite_items(rows, the_manifest(plans, PLAN_STEP, args.shard), args.split, plans, renders, place)
 
-    step = composite_step(command.settings_from(args, CompositeSettings), plans, args.pool, read_origin())
+    step = composite_step(command.settings_from(args, CompositeSettings), Stock(plans, args.pool, read_origin()))
     run_guard(step, args.shard, items_of, RENDER_STEP, place, flags.options_from(args))
     return 0
 

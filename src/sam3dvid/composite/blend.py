@@ -44,7 +44,7 @@ def png_bytes(rgb: Picture) -> bytes:
     done, data = cv2.imencode(".png", rgb[..., ::-1], PNG)
     if not done:
         raise ValueError("OpenCV did not encode the picture")
-    return cast(bytes, data.tobytes())
+    return data.tobytes()
 
 
 def png_pixels(data: bytes, channels: int) -> Picture:

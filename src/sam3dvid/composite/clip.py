@@ -128,8 +128,8 @@ def meta_of(plan: Mapping[str, Json], rendered: Rendered, visibility: dict[str, 
 
 def write_clip(made: Made, rendered: Rendered, folder: Path) -> None:
     """Write a clip into an empty folder: its own files, and the render's as hard links where the disk has them, else as copies."""
-    for name in sorted({os.path.dirname(name) for name in (*rendered.files, *made.written)}):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    for place in sorted({(folder / name).parent for name in (*rendered.files, *made.written)}):
+        place.mkdir(parents=True, exist_ok=True)
     for name in rendered.files:
         link_or_copy(rendered.folder / name, folder / name)
     for name, data in made.written.items():

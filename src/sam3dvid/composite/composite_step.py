@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,23 @@ ANY_PHOTO = PhotoSettings(max_pixels=1_000_000_000, min_width=1, min_height=1, m
 """No limit that a pool would not set: its pictures were looked at when it was frozen."""
 
 
-def composite_step(settings: CompositeSettings, plans: Place, pool: Path, origin: Origin) -> Step:
-    """Return the step that makes a clip.
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What clips are made of beside their renders.
 
-    plans : the place of the plans.   pool : the folder of the backgrounds.   origin : what meta.json says of the generator; of it, the commit changes no
-    fingerprint, so that clips are not made again for a commit that does not concern them.
+    plans : the place of the plans.   pool : the folder of the backgrounds.   origin : what meta.json says of the generator.
     """
-    said = {**asdict(settings), "generator_version": origin.generator_version}
-    work = {"settings": settings, "plans": plans, "pool": pool, "origin": origin}
-    return Step(CLIP_STEPS[0], COMPOSITE_VERSION, said, partial(_composite, **work), partial(_adopt, **work), guards=True)
+
+    plans: Place
+    pool: Path
+    origin: Origin
+
+
+def composite_step(settings: CompositeSettings, stock: Stock) -> Step:
+    """Return the step that makes a clip. The generator's commit is no part of its fingerprint: a commit alone makes no clip again."""
+    said = {**asdict(settings), "generator_version": stock.origin.generator_version}
+    run_item, adopt = partial(_composite, settings=settings, stock=stock), partial(_adopt, settings=settings, stock=stock)
+    return Step(CLIP_STEPS[0], COMPOSITE_VERSION, said, run_item, adopt, guards=True)
 
 
 def composite_items(rendered: Sequence[Fields], planned: Sequence[Fields], split: str, plans: Place, renders: Place, place: Place) -> list[Item]:
@@ -71,28 +79,28 @@ def _digest(row: Fields, path: Path, place: Place) -> str:
     return str(row["files"][name]["digest"])
 
 
-def _composite(item: Item, settings: CompositeSettings, plans: Place, pool: Path, origin: Origin) -> Fields:
+def _composite(item: Item, settings: CompositeSettings, stock: Stock) -> Fields:
     (folder,) = item.outputs
     rendered = read_render(item.watched[0])
-    plan = _plan(item, plans)
-    made = composite_clip(plan, rendered, _photo(plan, pool), settings, origin)
+    plan = _plan(item, stock.plans)
+    made = composite_clip(plan, rendered, _photo(plan, stock.pool), settings, stock.origin)
     with atomic_folder(folder) as temp:
         write_clip(made, rendered, temp)
     return _fields(plan, made)
 
 
-def _adopt(item: Item, settings: CompositeSettings, plans: Place, pool: Path, origin: Origin) -> Fields | None:
+def _adopt(item: Item, settings: CompositeSettings, stock: Stock) -> Fields | None:
     """Return the fields of a folder that holds, to the byte, what this step would write: nothing in it is taken on trust."""
     (folder,) = item.outputs
     if not folder.is_dir():
         return None
     rendered = read_render(item.watched[0])
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    plan = _plan(item, plans)
+    plan = _plan(item, stock.plans)
     if not _linked(rendered, folder) or (meta := _meta(folder / META)) is None:
         return None
     try:
-        made = composite_clip(plan, rendered, _photo(plan, pool), settings, Origin(origin.generator_version, str(meta.get("git_commit"))))
+        made = composite_clip(plan, rendered, _photo(plan, stock.pool), settings, Origin(stock.origin.generator_version, str(meta.get("git_commit"))))
     except AssetRefused:
         return None
     if names != {*rendered.files, *made.written} or any((folder / name).read_bytes() != data for name, data in made.written.items()):
@@ -154,5 +162,3 @@ def _fields(plan: dict[str, Json], made: Made) -> Fields:
         "least_visible_px": min(map(min, seen["visible_px"])),
         "least_visible_frac": min(map(min, seen["visible_frac"])),
     }
-
-
