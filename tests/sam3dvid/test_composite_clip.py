@@ -19,6 +19,7 @@ from shardwork.errors import Fault
 from tests.sam3dvid.renders import Renders, finish
 
 CLIP = "00000002"  # of three objects, one of which hides a part of another
+RELEASE = CompositeSettings()
 META_KEYS = (
     "clip_id split seed attempt num_objects arc_span_deg arc_direction start_azimuth_deg start_elevation_deg elevation_drift_deg orbit_radius scene_center "
     "hfov_deg light background reference_T_cw visibility render timing git_commit generator_version arc_retries rejections"
@@ -47,7 +48,7 @@ def photo_of(renders, plan):
         return np.asarray(image.convert("RGB"))
 
 
-def make(renders, folder, settings=CompositeSettings()):
+def make(renders, folder, settings=RELEASE):
     plan = renders.read_plan(CLIP)
     return composite_clip(plan, read_render(folder), photo_of(renders, plan), settings, read_origin())
 

@@ -30,6 +30,7 @@ from tests.sam3dvid.renders import LIMITED, SHARD, SPLIT, Renders, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = [f"{index:08d}" for index in range(3)]
+ORIGIN = Origin("0.1.0", "0" * 40)
 WITHOUT_PLAN = CLIPS[2]
 
 
@@ -58,7 +59,7 @@ def place_of(world):
     return replace(clips_place(world.folder / "run" / "clips", world.dataset), before=world.renders)
 
 
-def composite(world, origin=Origin("0.1.0", "0" * 40), **options):
+def composite(world, origin=ORIGIN, **options):
     place = place_of(world)
 
     def items_of(rows):

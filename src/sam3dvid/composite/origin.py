@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,8 @@ def _commit(root: Path) -> str:
         return UNKNOWN
     line = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        # asked what changed, git would otherwise note in the repository what it looked at
+        done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"})
     except (OSError, subprocess.CalledProcessError):  # no git, no commit yet, or a repository of somebody else's
         return UNKNOWN
     return done.stdout.strip() or UNKNOWN
