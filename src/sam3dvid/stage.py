@@ -28,6 +28,8 @@ SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
 PLAN_VERSION = 1
 """Raised when a change of code changes the bytes of a plan."""
+RENDER_VERSION = 1
+"""Raised when a change of code, or of a pinned Blender, changes the pixels of a rendered clip; CHANGELOG says so."""
 
 ASSET_STEPS = ("normalize_assets", "voxelize_assets")
 SPLITS = ("train", "eval")
@@ -233,6 +235,26 @@ def _clip_id_of(name: str) -> str | None:
 def plan_of(place: Place, clip_id: str, split: str) -> Path:
     """Return the plan of a clip."""
     return place.stage / split / f"{clip_id}.json"
+
+
+RENDER_STEP = "render_clips"
+
+
+def renders_place(stage: Path, plans: Place) -> Place:
+    """Return where rendered clips are kept: {train,eval}/<clip_id>/, each a folder that is written whole.
+
+    stage : results/<run>/renders.   plans : the place of the plans that they are rendered from.
+    """
+    return Place(stage, tuple(stage / split for split in SPLITS), _render_id_of, plans)
+
+
+def _render_id_of(name: str) -> str | None:
+    return name if is_clip_id(name) else None
+
+
+def render_of(place: Place, clip_id: str, split: str) -> Path:
+    """Return the folder of a rendered clip."""
+    return place.stage / split / clip_id
 
 
 def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
