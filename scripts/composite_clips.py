@@ -24,7 +24,8 @@ command.add_settings(arguments, CompositeSettings)
 
 
 def main(args) -> int:
-    plans, renders = plans_place(args.plans), renders_place(args.renders)
+    plans = plans_place(args.plans)
+    renders = renders_place(args.renders, plans)
     place = replace(clips_place(args.stage, args.dataset), before=renders)
 
     def items_of(rows):

@@ -28,6 +28,8 @@ SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
 PLAN_VERSION = 1
 """Raised when a change of code changes the bytes of a plan."""
+RENDER_VERSION = 1
+"""Raised when a change of code, or of a pinned Blender, changes the pixels of a rendered clip; CHANGELOG says so."""
 COMPOSITE_VERSION = 1
 """Raised when a change of code, or of a pinned OpenCV, changes the bytes of a clip's rgb or of its JSON files."""
 VALIDATE_CLIPS_VERSION = 1
@@ -244,6 +246,25 @@ def plan_of(place: Place, clip_id: str, split: str) -> Path:
 
 
 RENDER_STEP = "render_clips"
+
+
+def renders_place(stage: Path, plans: Place) -> Place:
+    """Return where rendered clips are kept: {train,eval}/<clip_id>/, each a folder that is written whole.
+
+    stage : results/<run>/renders.   plans : the place of the plans that they are rendered from.
+    """
+    return Place(stage, tuple(stage / split for split in SPLITS), _clip_folder_id_of, plans)
+
+
+def _clip_folder_id_of(name: str) -> str | None:
+    return name if is_clip_id(name) else None
+
+
+def render_of(place: Place, clip_id: str, split: str) -> Path:
+    """Return the folder of a rendered clip."""
+    return place.stage / split / clip_id
+
+
 CLIP_STEPS = ("composite_clips", "validate_clips")
 """Steps that work in the dataset's clips, in their order."""
 CLIP_CONTROLS_STEP = "render_clip_controls"
@@ -252,16 +273,6 @@ CLIP_CONTROLS = ("depth", "mask")
 """Kinds of control videos of a clip."""
 MANIFEST, CONFIG = "manifest.jsonl", "config.yaml"
 """Files of a dataset beside its folders assets/ and clips/."""
-
-
-def renders_place(stage: Path) -> Place:
-    """Return where rendered clips are kept: {train,eval}/<clip_id>/, each a folder that is written whole.   stage : results/<run>/renders."""
-    return Place(stage, tuple(stage / split for split in SPLITS), _clip_folder_id_of)
-
-
-def render_of(place: Place, clip_id: str, split: str) -> Path:
-    """Return the folder of a rendered clip."""
-    return place.stage / split / clip_id
 
 
 def clips_place(stage: Path, dataset: Path) -> Place:
@@ -275,10 +286,6 @@ def clips_place(stage: Path, dataset: Path) -> Place:
 def clip_of(dataset: Path, clip_id: str, split: str) -> Path:
     """Return a clip's folder in the dataset."""
     return dataset / "clips" / split / clip_id
-
-
-def _clip_folder_id_of(name: str) -> str | None:
-    return name if is_clip_id(name) else None
 
 
 def clip_controls_place(stage: Path, clips: Place) -> Place:

@@ -41,9 +41,9 @@ class CompositeWorld(World):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         # its own dataset, beside that of the assets: nothing but clips stands in it
-        self.home = folder / "run" / "it's a dataset"
+        self.home = self.dataset = folder / "run" / "it's a dataset"
         self.renders = Renders(folder / "earlier", settings=LIMITED)
-        self.place = replace(clips_place(self.stage, self.home), before=self.renders.renders)
+        self.place = replace(clips_place(self.stage, self.dataset), before=self.renders.renders)
         self.per_shard: dict[str, int] = {}
         self.changes = 0
         self.ready: dict[str, object] = {}
@@ -77,7 +77,7 @@ class CompositeWorld(World):
     def command(self, shard: str, workers: int, *flags: str) -> list[str]:
         self.earlier(shard)
         made = self.renders
-        where = (f"--plans={made.plans.stage}", f"--renders={made.renders.stage}", f"--dataset={self.home}", f"--pool={made.pool}", f"--split={SPLIT}")
+        where = (f"--plans={made.plans.stage}", f"--renders={made.renders.stage}", f"--dataset={self.dataset}", f"--pool={made.pool}", f"--split={SPLIT}")
         line = [sys.executable, str(ROOT / "scripts" / "composite_clips.py"), *where, f"--stage={self.stage}", f"--shard={shard}", f"--workers={workers}"]
         return [*line, *flags]
 
@@ -85,8 +85,7 @@ class CompositeWorld(World):
         return self.place.manifest("composite_clips", shard, "by-hand")
 
     def output(self, item_id: str) -> Path:
-        assert self.home is not None
-        return clip_of(self.home, item_id, SPLIT)
+        return clip_of(self.dataset, item_id, SPLIT)
 
     def one_file(self, item_id: str) -> Path:
         """Return a file that the step writes itself: one that it links is the render's too."""
@@ -96,7 +95,7 @@ class CompositeWorld(World):
 class ControlsWorld(CompositeWorld):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.dataset, self.home = self.home, None
+        self.home = None
         self.clips = replace(clips_place(folder / "run" / "clips", self.dataset), before=self.renders.renders)
         self.place = clip_controls_place(self.stage, self.clips)
 
@@ -130,8 +129,9 @@ class ControlsWorld(CompositeWorld):
 class ClipsContract(StageContract):
     kills, calls = (2, 7), (1, 5)
 
-    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: CompositeWorld) -> None:
+    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
         """A changed asset: every clip that shows it is made again at once, and none of the others."""
+        assert isinstance(world, CompositeWorld)
         world.run()
         old: dict[str, Any] = {item_id: world.one_file(item_id).read_bytes() for item_id in world.good}
         world.change_source(CHANGED)

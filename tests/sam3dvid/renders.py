@@ -13,7 +13,8 @@ from sam3dvid.assets.mesh import read_canonical
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.conventions import pose_in_camera
 from sam3dvid.plan.catalogue import read_assets
-from sam3dvid.plan.plan_step import plan_items, plan_step, read_plan, stock_of
+from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.raycast import Caster, frame_truth
 from sam3dvid.stage import PLAN_STEP, RENDER_STEP, plan_of, plans_place, render_of, renders_place
 from shardwork.digests import seal, sha256_file, xxh3_file
@@ -51,7 +52,7 @@ class Renders:
         self.folder, self.settings = folder, settings
         self.dataset, self.pool = folder / "run" / "dataset", folder / "pool"
         self.plans: Place = plans_place(folder / "run" / "plans")
-        self.renders: Place = renders_place(folder / "run" / "renders")
+        self.renders: Place = renders_place(folder / "run" / "renders", self.plans)
         for number in range(assets):
             write_asset(self.dataset, SPLIT, number)
         write_photos(self.pool)
@@ -110,5 +111,6 @@ def finish(folder: Path, fingerprint: str = "", timing: dict[str, object] | None
     """Write a render's record, with the digests of the files as they are now."""
     (folder / "render.json").unlink(missing_ok=True)
     files = {path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    record = {"settings": {"samples": 4}, "blender_version": "4.5.15", "generator": "paint 1", "files": files}
-    write_json(folder / "render.json", seal({"fingerprint": fingerprint, "record": record, "timing": timing or {"device": "CPU"}}))
+    record = {"blender_version": "4.5.15", "files": files, "read_back": {"K_px": 0.0}}
+    noted = {"fingerprint": fingerprint, "record": record, "settings": {"samples": 4}, "timing": timing or {"device": "CPU"}}
+    write_json(folder / "render.json", seal(noted))

@@ -16,7 +16,7 @@ from sam3dvid.composite.clip import Made, composite_clip, write_clip
 from sam3dvid.composite.origin import Origin
 from sam3dvid.composite.rendered import Rendered, read_render
 from sam3dvid.composite.settings import CompositeSettings
-from sam3dvid.plan.plan_step import read_plan
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.stage import CLIP_STEPS, COMPOSITE_VERSION, PLAN_STEP, RENDER_STEP, clip_of, plan_of, render_of
 from shardwork.digests import sha256_file, xxh3_file
 from shardwork.errors import DataError, Fault

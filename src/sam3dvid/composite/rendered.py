@@ -12,17 +12,21 @@ from shardwork.jsonio import Json, read_json
 
 RENDER_RECORD = "render.json"
 """Written last, and sealed: it says what was rendered, with which settings, and the sha256 of every file."""
+ELSEWHERE = ("blender_version", "files", "visible_px", "amodal_px")
+"""Keys of a render's record that meta.json says elsewhere, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """A render's folder.
 
-    record : what it says of itself apart from its files.   timing : what depends on the host.   files : name relative to the folder -> sha256.
+    blender_version : what rendered it.   about : further provenance, such as settings and what was read back.   timing : what depends on the host.
+    files : name relative to the folder -> sha256.
     """
 
     folder: Path
-    record: dict[str, Json]
+    blender_version: str
+    about: dict[str, Json]
     timing: dict[str, Json]
     files: dict[str, str]
 
@@ -57,8 +61,9 @@ def read_render(folder: Path) -> Rendered:
         raise stale(where, error.found, "a sealed record") from error
     if noted is None:
         raise stale(where, "another form, or changed", "a sealed record")
-    record = dict(noted["record"])
-    return Rendered(folder, record, dict(noted["timing"]), dict(record.pop("files")))
+    record = noted["record"]
+    about = {"settings": noted["settings"], **{key: value for key, value in record.items() if key not in ELSEWHERE}}
+    return Rendered(folder, record["blender_version"], about, dict(noted["timing"]), dict(record["files"]))
 
 
 def stale(where: str, found: str, expected: str) -> Fault:
