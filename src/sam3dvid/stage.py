@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from sam3dvid.assets.licenses import settled
@@ -335,7 +336,30 @@ def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:
     return shards[shard]
 
 
-def clips_branch(stage: Path, clips: int, clips_per_shard: int) -> Branch:
-    """Return the branch of the clips of a split."""
+@dataclass(frozen=True, slots=True)
+class ClipPlaces:
+    """Where the files of clips are, from plan to control video."""
+
+    plans: Place
+    renders: Place
+    clips: Place
+    controls: Place
+
+
+def clip_places(plans: Path, renders: Path, clips: Path, dataset: Path, controls: Path) -> ClipPlaces:
+    """Return where the files of clips are.   plans, renders, clips, controls : stages, below results/<run>.   dataset : results/<run>/dataset."""
+    planned = plans_place(plans)
+    rendered, finished = renders_place(renders, planned), clips_place(clips, dataset)
+    return ClipPlaces(planned, rendered, finished, clip_controls_place(controls, finished))
+
+
+def clips_branch(places: ClipPlaces, clips: int, clips_per_shard: int, controls: bool) -> Branch:
+    """Return the branch of the clips of a split.   controls : whether control videos are made."""
     shards = {shard: tuple(ids) for shard, ids in clip_shards(clips, clips_per_shard).items()}
-    return Branch("clips", shards, (Stage(plans_place(stage), (PLAN_STEP,)),))
+    stages = (
+        Stage(places.plans, (PLAN_STEP,)),
+        Stage(places.renders, (RENDER_STEP,)),
+        Stage(places.clips, CLIP_STEPS),
+        Stage(places.controls, (CLIP_CONTROLS_STEP,), controls),
+    )
+    return Branch("clips", shards, stages)

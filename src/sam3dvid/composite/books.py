@@ -12,7 +12,10 @@ from shardwork.files import write_bytes
 from shardwork.jsonio import Json, write_jsonl
 from shardwork.step import Fields
 
-HOSTS_OWN = ("python", "results", "verify", "prune", "workers", "work_shards")
+HOSTS_OWN = (
+    *("python", "results", "verify", "prune", "workers", "work_shards", "clips_per_shard"),
+    *("device", "threads", "clip_seconds", "clips_per_blender"),
+)
 """Keys of a configuration that say where and how a run works: they change no byte of a dataset."""
 
 
@@ -42,17 +45,18 @@ def manifest_lines(made: Iterable[Fields], validated: Iterable[Fields]) -> list[
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Return a configuration as YAML, keys sorted: without what is the host's own, and of absolute paths the last part alone."""
+    """Return a configuration as YAML, keys sorted, as far as it is `portable`."""
     import yaml
 
-    return str(yaml.safe_dump(_portable(config), sort_keys=True, allow_unicode=False, default_flow_style=False, width=160))
+    return str(yaml.safe_dump(portable(config), sort_keys=True, allow_unicode=False, default_flow_style=False, width=160))
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """Return a configuration, or a part of one, without what is the host's own, and of absolute paths the last part alone."""
     if isinstance(value, Mapping):
-        return {key: _portable(one) for key, one in value.items() if key not in HOSTS_OWN and one is not None}
+        return {key: portable(one) for key, one in value.items() if key not in HOSTS_OWN and one is not None}
     if isinstance(value, list | tuple):
-        return [_portable(one) for one in value]
+        return [portable(one) for one in value]
     if isinstance(value, str):
         for kind in (PurePosixPath, PureWindowsPath):
             if (path := kind(value)).is_absolute():
