@@ -104,15 +104,15 @@ def render_clip(
     try:
         with film() as to, clock.on("all"):
             with clock.on("setup"):
-                shot = _set_up(plan, meshes)
-                colours = Colours(_scene("colours", shot, host.threads), settings, device)
+                shot = set_up(plan, meshes)
+                colours = Colours(scene_of("colours", shot, host.threads), settings, device)
                 add_light(colours.scene, plan["light"])
             files = Files(folder, settings.png_level)
             _render_colours(shot, colours, to, files, clock)
             with clock.on("setup"):
                 _drop(colours.scene)
                 strip(shot.posed)
-                data = Data(_scene("data", shot, host.threads), len(shot.posed))
+                data = Data(scene_of("data", shot, host.threads), len(shot.posed))
             counts = _render_data(shot, data, to, files, clock)
             _drop(data.scene)
     finally:
@@ -127,8 +127,8 @@ def render_clip(
     return record, {"device": device.facts(), "threads": host.threads, **clock.facts()}
 
 
-def _set_up(plan: dict[str, Json], meshes: Sequence[Path]) -> Shot:
-    """Import and pose the objects, make the camera and look through it in every frame."""
+def set_up(plan: dict[str, Json], meshes: Sequence[Path]) -> Shot:
+    """Return a clip in Blender: its objects imported and posed, and where they are in every frame. Raises as `render_clip`."""
     cameras = plan["cameras"]
     size = cameras["width"], cameras["height"]
     K, T_cw = np.array(cameras["K"], np.float64), np.array([frame["T_cw"] for frame in cameras["frames"]], np.float64)
@@ -138,7 +138,7 @@ def _set_up(plan: dict[str, Json], meshes: Sequence[Path]) -> Shot:
     return Shot(plan, posed, camera, T_cw, K, size, seen, {"pose": pose_error, "K_px": 0.0, "T_cw": 0.0})
 
 
-def _scene(name: str, shot: Shot, threads: int) -> bpy.types.Scene:
+def scene_of(name: str, shot: Shot, threads: int) -> bpy.types.Scene:
     """Return a scene of a clip whose camera was read back in every frame. Raises Fault (fault_bug)."""
     scene = new_scene(name, shot.posed, shot.camera, shot.size, threads)
     for t, T_cw in enumerate(shot.T_cw):

@@ -20,6 +20,8 @@ from shardwork.errors import Fault
 DATA_FILTER_PX = 0.01
 """Width of the pixel filter of masks and depth: the smallest that Cycles takes, so that a ray runs through the pixel's centre."""
 COLOUR_FILTER_PX = 1.5
+SOLID = 254.5 / 255
+"""Alpha from which on a pixel has the code 255."""
 MOST_LAYERS = 1024
 """Surfaces of other objects that a ray passes on its way to the one that is seen alone."""
 
@@ -36,7 +38,7 @@ class Film:
         os.close(self.descriptor)
 
     def render(self, scene: bpy.types.Scene, box: Box) -> dict[str, NDArray[np.float32]]:
-        """Return the channels that a scene shows within a box, each (H, W) float32, by their names without layer: R, A, Z, X and so on.
+        """Return the channels that a scene shows within a box, each (H, W) float32, by their names without layer: Combined.R, IndexOB.X and so on.
 
         Raises Fault (fault_bug) if Blender renders nothing, or another size.
         """
@@ -50,7 +52,7 @@ class Film:
         if done != {"FINISHED"} or not os.fstat(self.descriptor).st_size:
             raise Fault("fault_bug", scene.name, f"Blender's rendering ended with {done}", "a picture", "report it with the plan")
         with OpenEXR.File(self.path, separate_channels=True) as file:
-            found = {name.rpartition(".")[2]: channel.pixels for name, channel in file.channels().items()}
+            found = {name.partition(".")[2]: channel.pixels for name, channel in file.channels().items()}
         wanted = (box[3] - box[2], box[1] - box[0])
         if wrong := {pixels.shape for pixels in found.values()} - {wanted}:
             raise Fault("fault_bug", scene.name, f"a picture of {sorted(wrong)} pixels", f"{wanted}", "report it with the plan")
@@ -75,11 +77,11 @@ def _set_border(render: bpy.types.RenderSettings, box: Box) -> None:
     render.border_min_y, render.border_max_y = (height - box[3] + 0.01) / height, (height - box[2] + 0.01) / height
 
 
-def _set_format(scene: bpy.types.Scene, name: str) -> None:
-    """Have a scene's pixels written as they are: float32, without compression."""
+def _set_format(scene: bpy.types.Scene) -> None:
+    """Have a scene's pixels written as they are: all passes, float32, without compression."""
     image = scene.render.image_settings
-    image.file_format = name
-    image.color_mode, image.color_depth, image.exr_codec = "RGBA", "32", "NONE"
+    image.file_format = "OPEN_EXR_MULTILAYER"
+    image.color_depth, image.exr_codec = "32", "NONE"
 
 
 class Colours:
@@ -100,13 +102,21 @@ class Colours:
         # normals as a further guide made it worse by 1 dB
         cycles.denoising_input_passes = "RGB_ALBEDO"
         cycles.denoising_use_gpu = device.kind != "CPU"
-        _set_format(scene, "OPEN_EXR")
+        # the picture before it was denoised too
+        scene.view_layers[0].cycles.denoising_store_passes = settings.denoise
+        self.edges = "Noisy Image" if settings.denoise else "Combined"
+        _set_format(scene)
 
     def render(self, to: Film, box: Box, seed: int) -> NDArray[np.float32]:
-        """Return the picture within a box: (H, W, 4) float32, linear light, colour times alpha.   seed : of the noise.   Raises Fault (fault_bug)."""
+        """Return the picture within a box: (H, W, 4) float32, linear light, colour times alpha.   seed : of the noise.   Raises Fault (fault_bug).
+
+        Where an object covers a pixel in part the colour is as sampled. The denoiser leaves alpha alone, and what it does to colour times alpha there shows
+        as a fringe of up to 20 codes on an even surface. What is left of the noise at edges is less: with edges as sampled a frame is 0.4 to 0.7 dB better.
+        """
         self.scene.cycles.seed = seed
         found = to.render(self.scene, box)
-        picture = np.stack([found[name] for name in "RGBA"], axis=-1)
+        picture, sampled = (np.stack([found[f"{name}.{channel}"] for channel in "RGBA"], axis=-1) for name in ("Combined", self.edges))
+        picture[picture[..., 3] < SOLID] = sampled[picture[..., 3] < SOLID]
         if not np.isfinite(picture).all():
             raise Fault("fault_bug", self.scene.name, "pixels that are NaN or infinite", "finite colours", "report it with the plan")
         return picture
@@ -124,7 +134,7 @@ class Data:
         cycles.use_adaptive_sampling = cycles.use_denoising = False
         cycles.pixel_filter_type, cycles.filter_width = "BOX", DATA_FILTER_PX
         layer.use_pass_combined, layer.use_pass_object_index, layer.use_pass_z = False, True, True
-        _set_format(scene, "OPEN_EXR_MULTILAYER")
+        _set_format(scene)
 
     def visible(self, to: Film, box: Box) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return the mask of all objects within a box, (H, W) uint8, 0..N, and their depth, (H, W) float32: z in scene units, NaN where the mask is 0.
@@ -151,7 +161,7 @@ class Data:
 
     def _render(self, to: Film, box: Box) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         found = to.render(self.scene, box)
-        number = found["X"]
+        number = found["IndexOB.X"]
         if not np.isin(number, np.arange(self.num_objects + 1)).all():
             raise Fault("fault_bug", self.scene.name, "a mask with other numbers", f"0 to {self.num_objects}", "report it with the plan")
-        return number.astype(np.uint8), found["Z"]
+        return number.astype(np.uint8), found["Depth.Z"]
