@@ -11,10 +11,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 import yaml
 from PIL import Image
 
+from sam3dvid.backgrounds.warp import warp
 from sam3dvid.codes import CODES, HINTS
 from sam3dvid.composite.books import config_text, manifest_lines
 from sam3dvid.composite.composite_step import Stock, composite_items, composite_step
@@ -290,3 +293,14 @@ def test_configuration_of_a_dataset_is_the_same_in_any_order_of_keys():
 @pytest.mark.parametrize("code", ["render_disagrees", "invalid_clip"])
 def test_each_code_of_clips_says_what_it_means_and_what_to_do(code):
     assert CODES[code] and HINTS[code]
+
+
+def test_any_number_of_threads_gives_the_same_background():
+    """The steps take one thread a process, the pictures of plans take all."""
+    photo, found = np.random.default_rng(0).integers(0, 256, (256, 512, 3), np.uint8), []
+    before = cv2.getNumThreads()
+    for threads in (1, 4):
+        cv2.setNumThreads(threads)
+        found.append(warp(photo, np.array([[1.5, 0.1, -200.0], [-0.1, 1.4, -80.0], [1e-4, 0, 1]]), 128, 128))
+    cv2.setNumThreads(before)
+    assert np.array_equal(found[0], found[1])

@@ -86,12 +86,13 @@ def test_another_device_or_time_limit_makes_nothing_again(project: AssetsProject
     assert "Nothing to be done" in project.ok("clips")
 
 
-def test_a_damaged_render_is_made_again_by_the_same_command_twice(project: AssetsProject) -> None:
+def test_a_damaged_render_of_a_lost_clip_is_made_again_by_the_same_command_twice(project: AssetsProject) -> None:
     before = clips(project)
     picture = project.results() / "renders" / "eval" / "00000001" / "mask_visible" / "000.png"
     data = picture.read_bytes()
     picture.unlink()
     picture.write_bytes(data[:-1])
+    shutil.rmtree(project.results() / "dataset" / "clips" / "eval" / "00000001")
     shutil.rmtree(project.results() / "clips" / "shards")
     assert project.run("clips").returncode != 0, "a clip whose render changed is a fault, which takes the render's shard manifest away"
     project.ok("clips")

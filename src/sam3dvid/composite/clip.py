@@ -5,8 +5,6 @@ Everything is made in memory first, so that a published clip can be compared wit
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from sam3dvid.composite.origin import Origin
 from sam3dvid.composite.rendered import Rendered, frame_names
 from sam3dvid.composite.settings import CompositeSettings
 from sam3dvid.stage import COMPOSITE_VERSION
+from shardwork.files import link_or_copy
 from shardwork.jsonio import Json, dumps_pretty
 
 IDENTITY = ("clip_id", "split", "seed", "attempt", "num_objects")
@@ -134,11 +133,3 @@ def write_clip(made: Made, rendered: Rendered, folder: Path) -> None:
         link_or_copy(rendered.folder / name, folder / name)
     for name, data in made.written.items():
         (folder / name).write_bytes(data)
-
-
-def link_or_copy(path: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the disk has no such thing. Raises OSError where the machine is at fault."""
-    try:
-        os.link(path, target)
-    except OSError:  # another disk, or one that has no links; a full one fails again below
-        shutil.copyfile(path, target)

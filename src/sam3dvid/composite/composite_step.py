@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import cv2
 
 from sam3dvid.backgrounds.images import Rgb, read_photo
 from sam3dvid.backgrounds.pool import picture_problem
@@ -83,7 +85,7 @@ def _composite(item: Item, settings: CompositeSettings, stock: Stock) -> Fields:
     (folder,) = item.outputs
     rendered = read_render(item.watched[0])
     plan = _plan(item, stock.plans)
-    made = composite_clip(plan, rendered, _photo(plan, stock.pool), settings, stock.origin)
+    made = _made(plan, rendered, settings, stock, stock.origin.git_commit)
     with atomic_folder(folder) as temp:
         write_clip(made, rendered, temp)
     return _fields(plan, made)
@@ -100,12 +102,17 @@ def _adopt(item: Item, settings: CompositeSettings, stock: Stock) -> Fields | No
     if not _linked(rendered, folder) or (meta := _meta(folder / META)) is None:
         return None
     try:
-        made = composite_clip(plan, rendered, _photo(plan, stock.pool), settings, Origin(stock.origin.generator_version, str(meta.get("git_commit"))))
+        made = _made(plan, rendered, settings, stock, str(meta.get("git_commit")))
     except AssetRefused:
         return None
     if names != {*rendered.files, *made.written} or any((folder / name).read_bytes() != data for name, data in made.written.items()):
         return None
     return _fields(plan, made)
+
+
+def _made(plan: dict[str, Json], rendered: Rendered, settings: CompositeSettings, stock: Stock, git_commit: str) -> Made:
+    cv2.setNumThreads(1)  # a job has a process for each clip at work; threads of their own would change no byte, and get into each other's way
+    return composite_clip(plan, rendered, _photo(plan, stock.pool), settings, replace(stock.origin, git_commit=git_commit))
 
 
 def _linked(rendered: Rendered, folder: Path) -> bool:
