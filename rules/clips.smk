@@ -1,8 +1,10 @@
-"""Finished assets and a frozen pool -> plans of clips."""
+"""Finished assets and a frozen pool -> plans of clips -> renders -> clips of the dataset, validated; their control videos."""
 
-from sam3dvid import stage as clip_stage
+from sam3dvid.composite.books import portable
+from shardwork.jsonio import dumps
 
-PLANS = clip_stage.plans_place(RUN / "plans")
+CLIP_PLACES = clip_stage.clip_places(RUN / "plans", RUN / "renders", RUN / "clips", RUN / "dataset", RUN / "controls" / "clips")
+PLANS, RENDERS, CLIPS = CLIP_PLACES.plans, CLIP_PLACES.renders, CLIP_PLACES.clips
 CLIP_POOL = Path(getattr(CONFIG.backgrounds, CONFIG.clips.pool).pool)
 CLIP_SHARDS = clip_stage.clip_shards(CONFIG.clips.count, CONFIG.clips.clips_per_shard)
 PLAN_SETTINGS = as_flags(CONFIG.clips.settings())
@@ -15,16 +17,54 @@ PLAN_KEYS = {
     shard: key_of(clip_stage.PLAN_VERSION, PLAN_SETTINGS, CONFIG.redo.clips, CONFIG.clips.split, ids, CLIP_STOCK) for shard, ids in CLIP_SHARDS.items()
 }
 CLIPS_PLANNED = {shard: PLANS.manifest(clip_stage.PLAN_STEP, shard, key) for shard, key in PLAN_KEYS.items()}
+RENDER_SETTINGS = as_flags(CONFIG.clips.render.settings())
+CLIPS_RENDERED = {
+    shard: RENDERS.manifest(clip_stage.RENDER_STEP, shard, key_of(clip_stage.RENDER_VERSION, RENDER_SETTINGS, planned.name))
+    for shard, planned in CLIPS_PLANNED.items()
+}
+CLIPS_COMPOSITED = {
+    shard: CLIPS.manifest("composite_clips", shard, key_of(clip_stage.COMPOSITE_VERSION, rendered.name)) for shard, rendered in CLIPS_RENDERED.items()
+}
+CLIPS_VALIDATED = {
+    shard: CLIPS.manifest("validate_clips", shard, key_of(clip_stage.VALIDATE_CLIPS_VERSION, CONFIG.clips.any_size, composited.name))
+    for shard, composited in CLIPS_COMPOSITED.items()
+}
+CLIP_VIDEOS = {
+    shard: CLIP_PLACES.controls.manifest(clip_stage.CLIP_CONTROLS_STEP, shard, key_of(clip_stage.CLIP_CONTROLS_VERSION, CONFIG.clips.fps, validated.name))
+    for shard, validated in CLIPS_VALIDATED.items()
+    if CONFIG.clips.controls
+}
+CLIP_MANIFESTS = [*CLIPS_COMPOSITED.values(), *CLIPS_VALIDATED.values()]
 CLIP_FLAGS = {"split": CONFIG.clips.split, "clips": CONFIG.clips.count, "clips_per_shard": CONFIG.clips.clips_per_shard}
+CLIP_FOLDERS = {"dataset": RUN / "dataset", "split": CONFIG.clips.split}
+# Files of a dataset bear fixed names, so this mark stands for the key of its manifest: without Snakemake's own records too, a change asks for another file.
+CLIP_CONFIG = dumps(portable(CONFIG.model_dump(include={"run", "redo", "assets", "backgrounds", "clips"})))
+CLIP_MANIFEST_KEY = key_of(clip_stage.CLIP_MANIFEST_VERSION, CLIP_CONFIG, [path.name for path in CLIPS_VALIDATED.values()])
+CLIP_MANIFEST_MARK = clip_stage.clip_manifest_mark(CLIPS, CLIP_MANIFEST_KEY)
+CLIP_BOOKS = [RUN / "dataset" / name for name in (clip_stage.MANIFEST, clip_stage.CONFIG)]
 PLAN_SHEET = RUN / "report" / "plans.png"
 BRANCHES["clips"] = {
-    "manifests": list(CLIPS_PLANNED.values()),
-    "built": [PLAN_SHEET],
-    "release": PLANS.stage,
+    "manifests": [*CLIPS_PLANNED.values(), *CLIPS_RENDERED.values(), *CLIP_MANIFESTS, *CLIP_VIDEOS.values()],
+    "built": [PLAN_SHEET, CLIP_MANIFEST_MARK, *CLIP_BOOKS],
+    "release": RUN / "dataset",
     "table": [],
-    "flags": as_flags({**CLIP_FLAGS, "stage": PLANS.stage}),
+    "flags": as_flags(
+        {
+            **CLIP_FLAGS,
+            "stage": PLANS.stage,
+            "renders": RENDERS.stage,
+            "finished": CLIPS.stage,
+            "dataset": RUN / "dataset",
+            "controls": CONFIG.clips.controls,
+            "controls_stage": CLIP_PLACES.controls.stage,
+        }
+    ),
     "max_quarantined": CONFIG.clips.max_quarantined,
 }
+
+
+localrules:
+    write_clip_manifest,
 
 
 rule plan_clips:
@@ -71,3 +111,144 @@ rule draw_plans:
         flags=as_flags({"split": CONFIG.clips.split, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
     shell:
         step("draw_plans") + " {params.flags} --out={output.sheet:q} 2> {log:q}"
+
+
+rule render_clips:
+    input:
+        manifest=lambda wildcards: CLIPS_PLANNED[wildcards.shard],
+    output:
+        manifest=RENDERS.manifest(clip_stage.RENDER_STEP, "{shard}", "{key}"),
+    log:
+        LOGS / "render_clips" / "{shard}.{key}.log",
+    benchmark:
+        LOGS / "render_clips" / "{shard}.{key}.tsv"
+    conda:
+        "../envs/blender.yaml"
+    threads: CONFIG.clips.render.threads
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 4000,
+        runtime=lambda wildcards, attempt: attempt * 480,
+    params:
+        version=clip_stage.RENDER_VERSION,
+        check=CHECK,
+        settings=RENDER_SETTINGS,
+        flags=as_flags({**CLIP_FOLDERS, "plans": PLANS.stage, "stage": RENDERS.stage, "redo": CONFIG.redo.clips}),
+    shell:
+        step("render_clips", verify=CONFIG.verify, **CONFIG.clips.render.host())
+        + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --threads={threads} {params.settings} 2> {log:q}"
+
+
+rule composite_clips:
+    input:
+        manifest=lambda wildcards: CLIPS_RENDERED[wildcards.shard],
+        planned=lambda wildcards: CLIPS_PLANNED[wildcards.shard],
+    output:
+        manifest=CLIPS.manifest("composite_clips", "{shard}", "{key}"),
+    log:
+        LOGS / "composite_clips" / "{shard}.{key}.log",
+    benchmark:
+        LOGS / "composite_clips" / "{shard}.{key}.tsv"
+    conda:
+        "../envs/clips.yaml"
+    threads: CONFIG.clips.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (500 + 1000 * CONFIG.clips.workers),
+        runtime=lambda wildcards, attempt: attempt * 120,
+    params:
+        version=clip_stage.COMPOSITE_VERSION,
+        check=CHECK,
+        flags=as_flags(
+            {
+                **CLIP_FOLDERS,
+                "plans": PLANS.stage,
+                "renders": RENDERS.stage,
+                "pool": CLIP_POOL,
+                "stage": CLIPS.stage,
+                "redo": CONFIG.redo.clips,
+            }
+        ),
+    shell:
+        step("composite_clips", verify=CONFIG.verify) + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} 2> {log:q}"
+
+
+rule validate_clips:
+    input:
+        manifest=lambda wildcards: CLIPS_COMPOSITED[wildcards.shard],
+    output:
+        manifest=CLIPS.manifest("validate_clips", "{shard}", "{key}"),
+    log:
+        LOGS / "validate_clips" / "{shard}.{key}.log",
+    benchmark:
+        LOGS / "validate_clips" / "{shard}.{key}.tsv"
+    conda:
+        "../envs/clips.yaml"
+    threads: CONFIG.clips.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (500 + 1000 * CONFIG.clips.workers),
+        runtime=lambda wildcards, attempt: attempt * 120,
+    params:
+        version=clip_stage.VALIDATE_CLIPS_VERSION,
+        check=CHECK,
+        settings=as_flags({"any_size": CONFIG.clips.any_size}),
+        flags=as_flags({**CLIP_FOLDERS, "stage": CLIPS.stage, "redo": CONFIG.redo.clips}),
+    shell:
+        step("validate_clips", verify=CONFIG.verify)
+        + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+
+
+if CONFIG.clips.controls:
+
+    rule render_clip_controls:
+        input:
+            made=lambda wildcards: CLIPS_COMPOSITED[wildcards.shard],
+            validated=lambda wildcards: CLIPS_VALIDATED[wildcards.shard],
+        output:
+            manifest=CLIP_PLACES.controls.manifest(clip_stage.CLIP_CONTROLS_STEP, "{shard}", "{key}"),
+        log:
+            LOGS / "render_clip_controls" / "{shard}.{key}.log",
+        benchmark:
+            LOGS / "render_clip_controls" / "{shard}.{key}.tsv"
+        conda:
+            "../envs/clips.yaml"
+        threads: CONFIG.clips.workers
+        resources:
+            mem_mb=lambda wildcards, attempt: attempt * (500 + 500 * CONFIG.clips.workers),
+            runtime=lambda wildcards, attempt: attempt * 120,
+        params:
+            version=clip_stage.CLIP_CONTROLS_VERSION,
+            check=CHECK,
+            settings=as_flags({"fps": CONFIG.clips.fps}),
+            flags=as_flags({**CLIP_FOLDERS, "clips": CLIPS.stage, "stage": CLIP_PLACES.controls.stage, "redo": CONFIG.redo.clips}),
+        shell:
+            step("render_clip_controls", verify=CONFIG.verify)
+            + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+
+
+rule write_clip_manifest:
+    input:
+        manifests=CLIP_MANIFESTS,
+    output:
+        books=CLIP_BOOKS,
+        mark=CLIP_MANIFEST_MARK,
+    log:
+        LOGS / "write_clip_manifest.log",
+    benchmark:
+        LOGS / "write_clip_manifest.tsv"
+    conda:
+        "../envs/clips.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=30,
+    params:
+        version=clip_stage.CLIP_MANIFEST_VERSION,
+        config=CLIP_CONFIG,
+        flags=as_flags(
+            {
+                "clips": CONFIG.clips.count,
+                "clips_per_shard": CONFIG.clips.clips_per_shard,
+                "stage": CLIPS.stage,
+                "dataset": RUN / "dataset",
+            }
+        ),
+    shell:
+        step("write_clip_manifest", key=CLIP_MANIFEST_KEY) + " {params.flags} --config={params.config:q} 2> {log:q}"

@@ -15,10 +15,12 @@ def add_branch_flags(arguments) -> None:
     arguments.add_argument("--table", type=Path, help="the branch's table (all but clips)")
     arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/STAGE")
     arguments.add_argument("--work-shards", type=command.whole(1), default=1, help="how many work shards the table is cut into (default: 1)")
-    arguments.add_argument("--controls", type=command.truth, default=False, help="events: whether control videos are made (default: false)")
-    arguments.add_argument("--controls-stage", type=Path, help="events: the folder of the control videos, results/RUN/controls/events")
+    arguments.add_argument("--controls", type=command.truth, default=False, help="events, clips: whether control videos are made (default: false)")
+    arguments.add_argument("--controls-stage", type=Path, help="events, clips: the folder of the control videos, results/RUN/controls/BRANCH")
     arguments.add_argument("--voxels", type=Path, help="assets: the folder of voxelize_assets, results/RUN/voxels")
-    arguments.add_argument("--dataset", type=Path, help="assets: the dataset's folder")
+    arguments.add_argument("--dataset", type=Path, help="assets, clips: the dataset's folder")
+    arguments.add_argument("--renders", type=Path, help="clips: the folder of render_clips, results/RUN/renders")
+    arguments.add_argument("--finished", type=Path, help="clips: the folder of composite_clips and validate_clips, results/RUN/clips")
     arguments.add_argument("--pool", type=Path, help="polyhaven, sa1b: the pool's folder")
     arguments.add_argument("--salt", default="", help="polyhaven: the salt of the order")
     arguments.add_argument("--limit", type=command.whole(0), default=0, help="polyhaven: how many panoramas the pool takes")
@@ -47,7 +49,8 @@ def _sa1b(args):
 
 
 def _clips(args):
-    return clip_stage.clips_branch(args.stage, args.clips, args.clips_per_shard)
+    places = clip_stage.clip_places(args.stage, args.renders, args.finished, args.dataset, args.controls_stage)
+    return clip_stage.clips_branch(places, args.clips, args.clips_per_shard, args.controls)
 
 
 BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b, "clips": _clips}

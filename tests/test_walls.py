@@ -75,9 +75,10 @@ def sources(*libraries: str) -> list[Path]:
         ("eventvox.release", set()),
         ("eventvox.release_check", set()),
         ("sam3dvid", set()),
-        # The launcher loads these two while it parses the rules.
+        # The launcher loads these three while it parses the rules.
         ("sam3dvid.stage", set()),
         ("sam3dvid.assets.filters", set()),
+        ("sam3dvid.composite.books", set()),
         ("sam3dvid.assets.audit", set()),
         ("sam3dvid.conventions", {"numpy"}),
         ("reelmill", set()),

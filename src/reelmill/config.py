@@ -43,7 +43,7 @@ class RedoConfig(_Section):
     assets: int = Field(0, ge=0)
     """Raise this number to normalise and voxelise all assets again."""
     clips: int = Field(0, ge=0)
-    """Raise this number to plan all clips again."""
+    """Raise this number to plan, render and composite all clips again."""
 
 
 class ScalesConfig(_Section):
@@ -256,8 +256,37 @@ class BackgroundsConfig(_Section):
     """Photos; leave the section out if there are none."""
 
 
+class RenderConfig(_Section):
+    """How clips are rendered. What a machine renders with changes no other key: device, threads and limits make no clip again."""
+
+    samples: int = Field(64, ge=1, le=65_536)
+    """Most samples of a pixel's colours; masks and depth need none."""
+    adaptive_threshold: float = Field(0.02, ge=0, le=1)
+    """Noise at which a pixel gets no further samples; 0 gives every pixel all of them."""
+    bounces: int = Field(4, ge=0, le=64)
+    """How often light is followed from surface to surface."""
+    denoise: bool = True
+    """Denoise the colours."""
+    device: Literal["cpu", "gpu", "auto"] = "cpu"
+    """What renders colours: cpu, gpu (an error where there is none) or auto (a GPU if there is one)."""
+    threads: int = Field(2, ge=1, le=1024)
+    """Threads of a job, which runs one Blender; the bytes do not depend on it."""
+    clip_seconds: float = Field(1800.0, ge=1, le=1_000_000)
+    """A clip that takes longer is ended and tried once more; the second time it is set aside."""
+    clips_per_blender: int = Field(50, ge=1, le=1_000_000)
+    """After so many clips a Blender is replaced, as a guard against what it leaves in memory."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that decide a clip's pixels, by name."""
+        return self.model_dump(include={"samples", "adaptive_threshold", "bounces", "denoise"})
+
+    def host(self) -> dict[str, Any]:
+        """Return the keys that only say how a machine renders, by name; the threads are the job's."""
+        return self.model_dump(include={"device", "clip_seconds", "clips_per_blender"})
+
+
 class ClipsConfig(_Section):
-    """Clips of one split: planned from the run's finished assets and one pool of backgrounds."""
+    """Clips of one split: planned from the run's finished assets and one pool of backgrounds, rendered, composited and validated."""
 
     split: Literal["train", "eval"]
     """Which assets and backgrounds are taken; objects and backgrounds never cross splits."""
@@ -278,6 +307,17 @@ class ClipsConfig(_Section):
     """Width and height of a frame in pixels; the format knows only 512, others are for tests."""
     max_attempts: int = Field(50, ge=1, le=10_000)
     """A clip is given up after so many attempts that fail the checks of visibility and cover."""
+    render: RenderConfig = RenderConfig()
+    """How clips are rendered; left out, these defaults hold."""
+    controls: bool = False
+    """Also render each clip's depth and masks as lossless control videos, in `<results>/<run>/controls/clips/`."""
+    fps: int = Field(16, ge=1, le=1000)
+    """Frames a second that control videos state: a clip has no rate of its own."""
+
+    @property
+    def any_size(self) -> bool:
+        """Return whether clips have another size than the format knows, as tests have."""
+        return (self.frames, self.size) != (32, 512)
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a plan, by name."""

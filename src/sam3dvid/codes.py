@@ -21,8 +21,8 @@ CODES: dict[str, str] = {
     "transparent_material": "A material of the asset is not opaque: its picture would have holes that its mask lacks.",
     "not_canonical": "A vertex lies outside the cube from -0.5 to 0.5, so the mesh was not normalised.",
     "too_many_triangles": "The asset has more triangles than the limit.",
-    "time_limit": "Twice, the asset was not finished within the time that one item may take.",
-    "blender_crashed": "Twice, Blender crashed on the asset.",
+    "time_limit": "Twice, the asset or the clip was not finished within the time that one item may take.",
+    "blender_crashed": "Twice, Blender crashed on the asset or the clip.",
     "in_both_splits": "Assets of train and eval have the same mesh, to the byte.",
     "license_refused": "The asset's licence is not in the allow-list, or not known.",
     "score_too_low": "A filter score of the asset is below its limit, or is not there.",
@@ -43,6 +43,11 @@ CODES: dict[str, str] = {
     "no_backgrounds": "The pool holds no picture for the split.",
     "plan_exhausted": "Every attempt to plan the clip was rejected; the row says how often for which reason.",
     "bad_plan": "A plan's file is not what plan_clips writes.",
+    # renders
+    "no_gpu": "A GPU is asked for, and there is none that Blender can use.",
+    # clips
+    "render_disagrees": "The rendered masks show less of an object than the format asks for, though the plan foresaw enough.",
+    "invalid_clip": "A finished clip breaks the format of the dataset.",
     # downloads
     "download_failed": "A download failed again and again, or the server refused it.",
     "digest_mismatch": "A downloaded file has another size or digest than its source states.",
@@ -88,6 +93,9 @@ HINTS: dict[str, str] = {
     "no_backgrounds": "add pictures, or change eval_fraction and build the pool in a new folder",
     "plan_exhausted": "leave the gap, or raise max_attempts; where many clips end so, look for assets that are thin and backgrounds that are wide and low",
     "bad_plan": "run the workflow with verify: full, which makes it again",
+    "no_gpu": "set device to auto or cpu, or look at the driver with nvidia-smi or rocm-smi",
+    "render_disagrees": "leave the gap; where many clips end so, look for assets with parts thinner than a pixel, or raise the margin of the plans",
+    "invalid_clip": "see python -m sam3dvid.validate; if the dataset's files were not touched, report it with the log",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",
     "digest_mismatch": "run the same command again; if it stays, the source was changed: report it there",
     "bad_answer": "look at the address in a browser; the server may be down or its interface changed",

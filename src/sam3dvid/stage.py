@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from sam3dvid.assets.licenses import settled
@@ -28,6 +29,16 @@ SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
 PLAN_VERSION = 1
 """Raised when a change of code changes the bytes of a plan."""
+RENDER_VERSION = 1
+"""Raised when a change of code, or of a pinned Blender, changes the pixels of a rendered clip; CHANGELOG says so."""
+COMPOSITE_VERSION = 1
+"""Raised when a change of code, or of a pinned OpenCV, changes the bytes of a clip's rgb or of its JSON files."""
+VALIDATE_CLIPS_VERSION = 1
+"""Raised when validation finds more than before, so that finished clips are looked at again."""
+CLIP_MANIFEST_VERSION = 1
+"""Raised when a change of code changes the dataset's manifest.jsonl or config.yaml."""
+CLIP_CONTROLS_VERSION = 1
+"""Raised when a change of code, or of a pinned encoder, changes the bytes of a clip's control videos."""
 
 ASSET_STEPS = ("normalize_assets", "voxelize_assets")
 SPLITS = ("train", "eval")
@@ -246,6 +257,77 @@ def plan_of(place: Place, clip_id: str, split: str) -> Path:
     return place.stage / split / f"{clip_id}.json"
 
 
+RENDER_STEP = "render_clips"
+
+
+def renders_place(stage: Path, plans: Place) -> Place:
+    """Return where rendered clips are kept: {train,eval}/<clip_id>/, each a folder that is written whole.
+
+    stage : results/<run>/renders.   plans : the place of the plans that they are rendered from.
+    """
+    return Place(stage, tuple(stage / split for split in SPLITS), _clip_folder_id_of, plans)
+
+
+def _clip_folder_id_of(name: str) -> str | None:
+    return name if is_clip_id(name) else None
+
+
+def render_of(place: Place, clip_id: str, split: str) -> Path:
+    """Return the folder of a rendered clip."""
+    return place.stage / split / clip_id
+
+
+CLIP_STEPS = ("composite_clips", "validate_clips")
+"""Steps that work in the dataset's clips, in their order."""
+CLIP_CONTROLS_STEP = "render_clip_controls"
+"""A further one, in a place of its own, where control videos are switched on."""
+CLIP_CONTROLS = ("depth", "mask")
+"""Kinds of control videos of a clip."""
+MANIFEST, CONFIG = "manifest.jsonl", "config.yaml"
+"""Files of a dataset beside its folders assets/ and clips/."""
+
+
+def clips_place(stage: Path, dataset: Path) -> Place:
+    """Return where finished clips are kept: clips/{train,eval}/<clip_id>/ of the dataset, each a folder that is written whole.
+
+    stage : results/<run>/clips, for what is no part of the dataset (manifests, journals, quarantine).   dataset : results/<run>/dataset.
+    """
+    return Place(stage, tuple(dataset / "clips" / split for split in SPLITS), _clip_folder_id_of, home=dataset)
+
+
+def clip_of(dataset: Path, clip_id: str, split: str) -> Path:
+    """Return a clip's folder in the dataset."""
+    return dataset / "clips" / split / clip_id
+
+
+def clip_controls_place(stage: Path, clips: Place) -> Place:
+    """Return where control videos of clips are kept: {train,eval}/<clip_id>.{depth,mask}.mkv and sidecars/{train,eval}/<clip_id>.json.
+
+    stage : results/<run>/controls/clips.   clips : the place of the clips that they are made from.
+    """
+    folders = tuple(base / split for base in (stage, stage / "sidecars") for split in SPLITS)
+    return Place(stage, folders, _clip_control_id_of, clips)
+
+
+def _clip_control_id_of(name: str) -> str | None:
+    stem, _, rest = name.partition(".")
+    return stem if rest in (*(f"{kind}.mkv" for kind in CLIP_CONTROLS), "json") and is_clip_id(stem) else None
+
+
+def clip_controls_of(place: Place, clip_id: str, split: str) -> tuple[Path, ...]:
+    """Return the control videos of a clip, in the order of CLIP_CONTROLS, and their sidecar."""
+    videos = (place.stage / split / f"{clip_id}.{kind}.mkv" for kind in CLIP_CONTROLS)
+    return (*videos, place.stage / "sidecars" / split / f"{clip_id}.json")
+
+
+def clip_manifest_mark(place: Place, key: str) -> Path:
+    """Return the mark of a dataset's manifest: a file that says for what it was written. It stands outside the dataset, whose files bear fixed names.
+
+    place : of the clips.   key : digest of the configuration and of the shard manifests, as in the name of a shard manifest.
+    """
+    return place.stage / ".manifest" / key
+
+
 def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
     """Return the clip ids of every work shard: `clips_per_shard` in a row to each, the last may have fewer.   clips : how many the split has."""
     count = -(-clips // clips_per_shard)
@@ -265,7 +347,30 @@ def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:
     return shards[shard]
 
 
-def clips_branch(stage: Path, clips: int, clips_per_shard: int) -> Branch:
-    """Return the branch of the clips of a split."""
+@dataclass(frozen=True, slots=True)
+class ClipPlaces:
+    """Where the files of clips are, from plan to control video."""
+
+    plans: Place
+    renders: Place
+    clips: Place
+    controls: Place
+
+
+def clip_places(plans: Path, renders: Path, clips: Path, dataset: Path, controls: Path) -> ClipPlaces:
+    """Return where the files of clips are.   plans, renders, clips, controls : stages, below results/<run>.   dataset : results/<run>/dataset."""
+    planned = plans_place(plans)
+    rendered, finished = renders_place(renders, planned), clips_place(clips, dataset)
+    return ClipPlaces(planned, rendered, finished, clip_controls_place(controls, finished))
+
+
+def clips_branch(places: ClipPlaces, clips: int, clips_per_shard: int, controls: bool) -> Branch:
+    """Return the branch of the clips of a split.   controls : whether control videos are made."""
     shards = {shard: tuple(ids) for shard, ids in clip_shards(clips, clips_per_shard).items()}
-    return Branch("clips", shards, (Stage(plans_place(stage), (PLAN_STEP,)),))
+    stages = (
+        Stage(places.plans, (PLAN_STEP,)),
+        Stage(places.renders, (RENDER_STEP,)),
+        Stage(places.clips, CLIP_STEPS),
+        Stage(places.controls, (CLIP_CONTROLS_STEP,), controls),
+    )
+    return Branch("clips", shards, stages)

@@ -153,6 +153,14 @@ def remove_path(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def link_or_copy(path: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the disk has no such thing. Raises OSError where the machine is at fault."""
+    try:
+        os.link(path, target)
+    except OSError:  # another disk, or one that has no links; a full one fails again below
+        shutil.copyfile(path, target)
+
+
 def check_writable(folder: Path) -> None:
     """Raise DataError (unwritable) unless files can be made in `folder`, or in the nearest folder above it that exists. Leaves nothing behind."""
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())

@@ -9,8 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from eventvox import controls
-from eventvox.controls import FramesDigest, read_control, write_control
+from eventvox.controls import write_control
 from eventvox.hdf5 import create_events
 from eventvox.pictures import colour, open_slices
 from eventvox.settings import VoxelSettings
@@ -18,8 +17,10 @@ from eventvox.stage import controls_place, events_place
 from eventvox.steps import control_items
 from eventvox.voxelize import voxelize_video
 from eventvox.voxels import Voxel
+from shardwork import ffv1
 from shardwork.digests import xxh3_file
 from shardwork.errors import DataError, Fault
+from shardwork.ffv1 import FramesDigest, read_video
 from tests.eventvox.conftest import moving_frames, noisy_frames, write_video
 
 NTSC = Fraction(30000, 1001)
@@ -61,7 +62,7 @@ def test_pyav_and_opencv_read_back_every_pixel(tmp_path, size):
     record = write_control(path, out, NTSC)
     expected = expected_of(path)
     assert (record.frames, record.height, record.width) == (8, *size)
-    assert np.array_equal(np.stack(list(read_control(out))), expected)
+    assert np.array_equal(np.stack(list(read_video(out))), expected)
     shown, fps = by_opencv(out)
     assert np.array_equal(shown, expected) and fps == 30000 / 1001
 
@@ -97,7 +98,7 @@ def test_any_rate_keeps_every_frame(tmp_path, rate):
 @pytest.mark.parametrize("rate", [Fraction(2298443723, 95737421), Fraction(95737421, 2298443723), Fraction(2**31 - 1), Fraction(1, 2**31 - 1)])
 def test_a_rate_beyond_32_bits_keeps_every_frame(tmp_path, rate):
     assert write_control(event_file(tmp_path, moving_frames(12)), tmp_path / "c.mkv", rate).frames == 12
-    assert len(list(read_control(tmp_path / "c.mkv"))) == 12
+    assert len(list(read_video(tmp_path / "c.mkv"))) == 12
 
 
 def test_a_rate_that_no_video_can_state_is_refused_and_nothing_is_left(tmp_path):
@@ -127,7 +128,7 @@ def test_record_says_what_the_file_is(tmp_path):
 
 def test_file_without_voxels_gives_one_black_frame(tmp_path):
     write_control(event_file(tmp_path, moving_frames(1), VoxelSettings(allow_empty=True)), tmp_path / "c.mkv", NTSC)
-    (frame,) = read_control(tmp_path / "c.mkv")
+    (frame,) = read_video(tmp_path / "c.mkv")
     assert frame.shape == (24, 32, 3) and not frame.any()
 
 
@@ -146,7 +147,7 @@ def test_control_is_never_written_over_the_events(tmp_path):
 
 @pytest.mark.parametrize(("size", "slices"), [((24, 32), "4"), ((1, 7), "1"), ((288, 1), "1"), ((4320, 7680), "9"), ((8640, 15360), "36")])
 def test_frames_of_every_size_are_cut_into_slices_that_work(size, slices):
-    assert controls._slices(*size) == slices
+    assert ffv1.slices_of(*size) == slices
 
 
 def test_frames_that_cannot_be_cut_are_refused_and_nothing_is_left(tmp_path):
@@ -165,7 +166,7 @@ def spoil_pixel(frames):
 @pytest.mark.parametrize("kind", ["pixel", "dropped", "swapped", "cut", "flipped", "text"])
 def test_control_that_reads_back_otherwise_is_not_published(tmp_path, monkeypatch, kind):
     changes = {"pixel": spoil_pixel, "dropped": lambda frames: frames[:-1], "swapped": lambda frames: [*frames[:2], frames[3], frames[2], *frames[4:]]}
-    encode = controls._encode
+    encode = ffv1.encode
 
     def spoilt(path, frames, *more):
         shown = list(frames)
@@ -175,7 +176,7 @@ def test_control_that_reads_back_otherwise_is_not_published(tmp_path, monkeypatc
         flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
         path.write_bytes({"cut": data[:middle], "flipped": flipped, "text": b"<html>"}.get(kind, data))
 
-    monkeypatch.setattr(controls, "_encode", spoilt)
+    monkeypatch.setattr(ffv1, "encode", spoilt)
     with pytest.raises(Fault, match=r"read back.*\[not_published\]"):
         write_control(event_file(tmp_path, moving_frames(13)), tmp_path / "c.mkv", NTSC)
     assert not list(tmp_path.glob("*c.mkv*"))

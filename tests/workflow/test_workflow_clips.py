@@ -1,20 +1,24 @@
-"""Plans of clips as a user meets them: what runs, what does not run again, and what a wrong configuration says."""
+"""Clips as a user meets them: what runs, what does not run again, and what a wrong configuration says."""
 
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reelmill.config import load
+from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.stock import pool_row, write_pool
 from tests.workflow.project import ROOT, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
 
 # boxes at 64 pixels fill fewer than the format asks for, so few of these clips pass: the other half of the facts is about those that do not
 CLIPS = CONFIG.replace("views: 2", "views: 2\n    eval_fraction: 1.0") + "clips:\n  split: eval\n  count: 4\n  clips_per_shard: 2\n  size: 64\n  frames: 4\n"
+CLIPS += "  controls: true\n  render: {samples: 2}\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,59 @@ def test_run_plans_every_clip_and_draws_them(finished: AssetsProject) -> None:
     assert (finished.results() / "report" / "plans.png").stat().st_size > 0
     assert "clips: 4 of 4 passed" in (finished.results() / "report" / "clips.txt").read_text()
     assert "Nothing to be done" in finished.ok()
+
+
+def clips(project: AssetsProject) -> dict[str, bytes]:
+    """Return every file of the dataset's clips."""
+    folder = project.results() / "dataset" / "clips"
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_run_leaves_a_dataset_that_validation_passes_and_whose_manifest_lists_every_clip(finished: AssetsProject) -> None:
+    dataset = finished.results() / "dataset"
+    report = validate_dataset(dataset, Choice(any_size=True))
+    assert report.lines() == [] and report.valid
+    lines = [json.loads(line) for line in (dataset / "manifest.jsonl").read_text().splitlines()]
+    assert [line["path"] for line in lines] == [f"clips/eval/{index:08d}" for index in range(4)]
+    assert yaml.safe_load((dataset / "config.yaml").read_text())["clips"]["render"]["samples"] == 2
+
+
+def test_run_makes_two_control_videos_of_every_clip(finished: AssetsProject) -> None:
+    videos = {path.name for path in (finished.results() / "controls" / "clips" / "eval").iterdir()}
+    assert videos == {f"{index:08d}.{kind}.mkv" for index in range(4) for kind in ("depth", "mask")}
+
+
+def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:
+    before = clips(project)
+    project.write_config(CLIPS.replace("controls: true", "controls: false"))
+    said = project.ok("clips")
+    assert jobs(said, "composite_clips") == 0 and clips(project) == before
+    assert list((project.results() / "controls" / "clips" / "eval").iterdir()) == []
+
+
+def test_other_samples_render_every_clip_again_and_plan_none(project: AssetsProject) -> None:
+    project.write_config(CLIPS.replace("samples: 2", "samples: 3"))
+    said = project.ok("--dry-run", "clips")
+    assert (jobs(said, "plan_clips"), jobs(said, "render_clips"), jobs(said, "composite_clips"), jobs(said, "validate_clips")) == (0, 2, 2, 2)
+
+
+def test_another_device_or_time_limit_makes_nothing_again(project: AssetsProject) -> None:
+    project.write_config(CLIPS.replace("samples: 2", "samples: 2, device: auto, clip_seconds: 60.0, threads: 1"))
+    assert "Nothing to be done" in project.ok("clips")
+
+
+def test_a_damaged_render_of_a_lost_clip_is_made_again_by_the_same_command_twice(project: AssetsProject) -> None:
+    before = clips(project)
+    picture = project.results() / "renders" / "eval" / "00000001" / "mask_visible" / "000.png"
+    data = picture.read_bytes()
+    picture.unlink()
+    picture.write_bytes(data[:-1])
+    shutil.rmtree(project.results() / "dataset" / "clips" / "eval" / "00000001")
+    shutil.rmtree(project.results() / "clips" / "shards")
+    assert project.run("clips").returncode != 0, "a clip whose render changed is a fault, which takes the render's shard manifest away"
+    project.ok("clips")
+    after = clips(project)
+    assert {name for name in before if after.get(name) != before[name]} <= {"eval/00000001/meta.json"}, "times of rendering alone may differ"
 
 
 def test_more_clips_change_none_of_those_before_and_fewer_leave_none_behind(project: AssetsProject) -> None:

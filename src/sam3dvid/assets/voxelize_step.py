@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from sam3dvid.stage import ASSET_KEY, ASSET_STEPS, VOXELIZE_VERSION, asset_of, m
 from shardwork import __version__
 from shardwork.digests import sha256_file
 from shardwork.errors import Fault
-from shardwork.files import atomic_folder
+from shardwork.files import atomic_folder, link_or_copy
 from shardwork.ids import is_id
 from shardwork.jsonio import Json, dumps_pretty, loads
 from shardwork.place import Place
@@ -120,7 +118,7 @@ def _voxelize(item: Item) -> Fields:
     _check_digest(item, mesh)
     files, fields = _made(item, mesh)
     with atomic_folder(folder) as temp:
-        _link_or_copy(mesh, temp / MESH)
+        link_or_copy(mesh, temp / MESH)
         for name, data in files.items():
             (temp / name).write_bytes(data)
     return fields
@@ -132,13 +130,6 @@ def _check_digest(item: Item, mesh: Path) -> None:
     if found != item.inputs["mesh"]["sha256"]:
         expected = f"{item.inputs['mesh']['sha256']} as written"
         raise Fault("fault_stale", mesh.name, f"sha256 {found}", expected, "it changed on the disk: run again, it is made anew")
-
-
-def _link_or_copy(mesh: Path, target: Path) -> None:
-    try:
-        os.link(mesh, target)
-    except OSError:  # another disk, or one that has no links; a full one fails again below
-        shutil.copyfile(mesh, target)
 
 
 def _adopt(item: Item) -> Fields | None:

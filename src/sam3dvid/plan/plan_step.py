@@ -11,13 +11,13 @@ from pathlib import Path
 from sam3dvid.backgrounds.pool import Pool
 from sam3dvid.codes import AssetRefused
 from sam3dvid.plan.catalogue import Asset, Meshes, assets_digest
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.plan.planner import Stock, plan_clip
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import PLAN_STEP, PLAN_VERSION, SPLITS, plan_of, seed_of
-from shardwork.digests import seal, unseal
-from shardwork.errors import DataError
+from sam3dvid.stage import PLAN_STEP, PLAN_VERSION, plan_of, seed_of
+from shardwork.digests import seal
 from shardwork.files import write_bytes
-from shardwork.jsonio import Json, dumps, read_json
+from shardwork.jsonio import Json, dumps
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 
@@ -39,17 +39,6 @@ def plan_items(clip_ids: Sequence[str], split: str, assets: Sequence[Asset], poo
     """Return an item for every clip. Another asset or picture, or one fewer, makes all plans again: every draw counts through their sorted lists."""
     stock = {"assets": assets_digest(assets), "backgrounds": pool.selection["index"][f"{split}.jsonl"]}
     return [Item(clip_id, {"seed": seed_of(clip_id, split), "split": split, **stock}, (plan_of(place, clip_id, split),)) for clip_id in clip_ids]
-
-
-def read_plan(path: Path) -> dict[str, Json]:
-    """Return a plan. Raises AssetRefused (bad_plan) for one that is not whole, OSError for one that cannot be read."""
-    try:
-        plan = unseal(read_json(path))
-    except DataError as error:
-        raise AssetRefused("bad_plan", path, error.found, "a plan") from error
-    if plan is None or plan.get("split") not in SPLITS:
-        raise AssetRefused("bad_plan", path, "another form, or changed", "a plan as it was sealed")
-    return dict(plan)
 
 
 def _plan(item: Item, settings: PlanSettings, stock: Stock) -> Fields:

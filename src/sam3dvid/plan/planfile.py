@@ -1,0 +1,22 @@
+"""A plan's file, read back: apart from the planner, so that a renderer needs none of its packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sam3dvid.codes import AssetRefused
+from sam3dvid.stage import SPLITS
+from shardwork.digests import unseal
+from shardwork.errors import DataError
+from shardwork.jsonio import Json, read_json
+
+
+def read_plan(path: Path) -> dict[str, Json]:
+    """Return a plan. Raises AssetRefused (bad_plan) for one that is not whole, OSError for one that cannot be read."""
+    try:
+        plan = unseal(read_json(path))
+    except DataError as error:
+        raise AssetRefused("bad_plan", path, error.found, "a plan") from error
+    if plan is None or plan.get("split") not in SPLITS:
+        raise AssetRefused("bad_plan", path, "another form, or changed", "a plan as it was sealed")
+    return dict(plan)
