@@ -1,18 +1,18 @@
 """The conventions of a clip, as numbers: camera, frames, poses, orbit and background. Source: seed 002, section 3; synthetic spec, section 1.
 
-Released poses must not depend on the processor. So sines and cosines are the C library's, one value at a time, and products are written out: NumPy's own
-take other instructions, and round otherwise, from one processor to the next.
+Released poses must not depend on the processor. So sines and cosines are those of `elementary`, and products are written out: the C library's and NumPy's
+own take other instructions, and round otherwise, from one processor to the next.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from sam3dvid.elementary import sin_cos_deg, tan_deg
 
 Float = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ FRAMES = 32
 """Frames of a clip."""
 HFOV_DEG = 50.0
 """Horizontal field of view of a frame."""
-FOCAL_PX = (WIDTH / 2) / math.tan(math.radians(HFOV_DEG / 2))
+FOCAL_PX = (WIDTH / 2) / tan_deg(HFOV_DEG / 2)
 """Focal length of a frame, 548.993771650447 px: the field of view ends at the outer edges of the outer pixels."""
 BACKGROUND_HFOV_DEG = 130.0
 """Horizontal field of view that a background picture is given, whatever it was taken with."""
@@ -36,7 +36,7 @@ OPENCV_FROM_BLENDER = np.diag([1.0, -1.0, -1.0, 1.0])
 
 def focal_px(width: int, hfov_deg: float) -> float:
     """Return the focal length, in pixels, of a picture `width` pixels wide that spans `hfov_deg`."""
-    return (width / 2) / math.tan(math.radians(hfov_deg / 2))
+    return (width / 2) / tan_deg(hfov_deg / 2)
 
 
 def pinhole(width: int, height: int, focal: float) -> Float:
@@ -167,9 +167,9 @@ def T_cw_from_blender(matrix_world: ArrayLike) -> Float:
 
 
 def random_rotation(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Float:
-    """Return rotations uniform on SO(3): (*shape, 3, 3) float64. Four normal draws each are a quaternion that points anywhere alike."""
-    q = rng.standard_normal((*shape, 4))
-    w, x, y, z = np.moveaxis(q, -1, 0) / np.sqrt(q[..., 0] ** 2 + q[..., 1] ** 2 + q[..., 2] ** 2 + q[..., 3] ** 2)
+    """Return rotations uniform on SO(3): (*shape, 3, 3) float64. Source: Shoemake, Uniform random rotations, Graphics Gems III, 1992."""
+    share, one, other = np.moveaxis(rng.random((*shape, 3)), -1, 0)
+    (x, y), (z, w) = (np.sqrt(part) * np.array(sin_cos_deg(360 * turn)) for part, turn in ((1 - share, one), (share, other)))
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -178,15 +178,9 @@ def random_rotation(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Fl
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def _each(function: Callable[[float], float], values: ArrayLike) -> Float:
-    """Return a function of the C library for each value."""
-    array = np.asarray(values, np.float64)
-    return np.array([function(value) for value in array.ravel().tolist()], np.float64).reshape(array.shape)
-
-
 def ease(t: ArrayLike) -> Float:
     """Return u(t) = (1 - cos(pi t / 31)) / 2, how much of the way is done at frame t: 0 at frame 0, 1 at frame 31. Shape kept, float64."""
-    return (1 - _each(math.cos, math.pi * np.asarray(t, np.float64) / (FRAMES - 1))) / 2
+    return (1 - sin_cos_deg(180 * np.asarray(t, np.float64) / (FRAMES - 1))[1]) / 2
 
 
 def camera_distance(radius: float, factor: float) -> float:
@@ -194,7 +188,7 @@ def camera_distance(radius: float, factor: float) -> float:
 
     radius : scene units, the largest distance of any posed vertex from the centre.   factor : drawn from U(1, 1.4).
     """
-    return radius / math.tan(math.radians(HFOV_DEG / 2)) * factor
+    return radius / tan_deg(HFOV_DEG / 2) * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +217,8 @@ class Orbit:
 
     def position(self, u: ArrayLike) -> Float:
         """Return the camera's centre in the world: u (...) to (..., 3) float64."""
-        azimuth, elevation = np.asarray(self.azimuth_deg(u)), np.asarray(self.elevation_deg(u))
-        longitude, latitude = _each(math.radians, azimuth), _each(math.radians, elevation)
-        level = self.radius * _each(math.cos, latitude)
-        offset = np.stack([level * _each(math.cos, longitude), level * _each(math.sin, longitude), self.radius * _each(math.sin, latitude)], axis=-1)
+        (across, along), (height, level) = sin_cos_deg(self.azimuth_deg(u)), sin_cos_deg(self.elevation_deg(u))
+        offset = self.radius * np.stack([level * along, level * across, height], axis=-1)
         place: Float = np.asarray(self.center, np.float64) + offset
         return place
 

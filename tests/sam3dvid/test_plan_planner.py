@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from sam3dvid.plan.plan_step import stock_of
 from sam3dvid.plan.planner import PlanExhausted, find_hidden, plan_clip
 from sam3dvid.plan.settings import PlanSettings
 from shardwork.jsonio import dumps
+from tests.sam3dvid.processor import plain_processor
 from tests.sam3dvid.stock import SMALL, pool_row, write_asset, write_assets, write_pool
 
 CLIPS = [f"{index:08d}" for index in range(40)]
@@ -51,6 +55,22 @@ def test_a_plan_has_every_key_that_later_steps_need(plans):
     assert plans[0]["background"].keys() == {"image_id", "width", "height", "virtual_hfov_deg", "K_bg", "provenance"}
     names = {"arc_span_deg", "arc_direction", "start_azimuth_deg", "start_elevation_deg", "elevation_drift_deg", "orbit_radius", "scene_center", "hfov_deg"}
     assert plans[0]["trajectory"].keys() == names
+
+
+PLANS = """
+import hashlib, sys
+from pathlib import Path
+from shardwork.jsonio import dumps
+from tests.sam3dvid.test_plan_planner import CLIPS, SMALL, plan_clip, stock_in
+stock = stock_in(Path(sys.argv[1]))
+print(*[hashlib.sha256(dumps(plan_clip(clip_id, stock, SMALL)).encode()).hexdigest() for clip_id in reversed(CLIPS)])
+"""
+
+
+def test_plans_are_the_same_bytes_in_another_order_on_a_processor_without_wide_or_fused_instructions(world, plans):
+    command = [sys.executable, "-W", "ignore", "-c", PLANS, str(world)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=plain_processor())
+    assert done.stdout.split() == [hashlib.sha256(dumps(plan).encode()).hexdigest() for plan in reversed(plans)]
 
 
 def test_seed_of_an_eval_clip_is_its_number_and_of_a_train_clip_a_million_more(world, plans):

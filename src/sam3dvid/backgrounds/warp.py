@@ -21,14 +21,14 @@ OpenCV's INTER_AREA is its bilinear one in warpPerspective. CPU of a frame: 5 ms
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.backgrounds.images import Rgb
-from sam3dvid.conventions import HEIGHT, WIDTH
+from sam3dvid.conventions import HEIGHT, WIDTH, compose
 
 Float = NDArray[np.float64]
 
@@ -42,7 +42,15 @@ def homography(R_cw: Float, R_cw_ref: Float, K: Float, K_bg: Float) -> Float:
     R_cw, R_cw_ref : (3, 3), world to camera, of the frame and of the camera that the photo is aligned to.   K, K_bg : (3, 3) intrinsics of frame and photo.
     Returns (3, 3) float64 for homogeneous (u, v, 1), pixel centres at integers.
     """
-    return cast(Float, K @ R_cw @ R_cw_ref.T @ np.linalg.inv(K_bg))
+    return compose(compose(K, compose(R_cw, R_cw_ref.T)), _inverse(K_bg))
+
+
+def _inverse(matrix: Float) -> Float:
+    """Return the inverse of a (3, 3) matrix, written out: rounded alike on any processor, as whether a background covers a frame must be."""
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
+    p, q, r = e * i - f * h, f * g - d * i, d * h - e * g
+    adjugate = np.array([[p, c * h - b * i, b * f - c * e], [q, a * i - c * g, c * d - a * f], [r, b * g - a * h, a * e - b * d]])
+    return cast(Float, adjugate / (a * p + b * q + c * r))
 
 
 def covers(H: Float, photo_width: int, photo_height: int, width: int = WIDTH, height: int = HEIGHT) -> bool:
@@ -50,15 +58,18 @@ def covers(H: Float, photo_width: int, photo_height: int, width: int = WIDTH, he
 
     H : (3, 3), photo pixel to frame pixel.   A corner must come from before the photo's camera (z > 0) and from within [0, W - 1] x [0, H - 1].
     """
-    x, y, z = np.linalg.inv(H) @ _corners(width, height)
+    x, y, z = _seen_from(_inverse(H), width, height)
     if not (z > 0).all():
         return False
     x, y = x / z, y / z
     return bool((x >= 0).all() and (x <= photo_width - 1).all() and (y >= 0).all() and (y <= photo_height - 1).all())
 
 
-def _corners(width: int, height: int) -> Float:
-    return np.array([[0, width - 1, 0, width - 1], [0, 0, height - 1, height - 1], [1, 1, 1, 1]], np.float64)
+def _seen_from(back: Float, width: int, height: int) -> Float:
+    """Return where the four corner pixels of a frame come from: (3, 4) float64, homogeneous.   back : (3, 3), frame pixel to photo pixel."""
+    u, v = np.array([0, width - 1, 0, width - 1], np.float64), np.array([0, 0, height - 1, height - 1], np.float64)
+    points: Any = back[:, 0:1] * u + back[:, 1:2] * v + back[:, 2:3]
+    return cast(Float, points)
 
 
 def reduction(H: Float, width: int = WIDTH, height: int = HEIGHT) -> float:
@@ -66,12 +77,13 @@ def reduction(H: Float, width: int = WIDTH, height: int = HEIGHT) -> float:
 
     The stretch of a homography grows towards the line at infinity, so no pixel inside has more than the corners.
     """
-    back = np.linalg.inv(H)
+    back = _inverse(H)
     largest = 0.0
-    for corner in _corners(width, height).T:
-        x, y, z = back @ corner
-        jacobian = (back[:2, :2] * z - np.outer((x, y), back[2, :2])) / z**2
-        largest = max(largest, float(np.linalg.norm(jacobian, 2)))
+    for x, y, z in _seen_from(back, width, height).T.tolist():
+        (a, b), (c, d) = ((back[:2, :2] * z - np.array([[x], [y]]) * back[2, :2]) / (z * z)).tolist()
+        squares, area = a * a + b * b + c * c + d * d, a * d - b * c
+        # the larger singular value of the Jacobian
+        largest = max(largest, math.sqrt((squares + math.sqrt(max(0.0, squares * squares - 4 * area * area))) / 2))
     return largest
 
 

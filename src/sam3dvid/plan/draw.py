@@ -1,8 +1,7 @@
 """The random draws of a clip, each from a stream of its own.
 
-Numbers come from `Generator.random`, 53 bits of PCG64 that are equal on every machine; a rotation from normal draws. From there on there is arithmetic
-on single values in a fixed order, and the functions of `math`. numpy's own sines and sums are not used: their vector code differs between
-processors in the last bit. So a drawn number is equal wherever the C library's sine, cosine and cube root are.
+Numbers come from `Generator.random`, 53 bits of PCG64 that are equal on every machine. From there on there is arithmetic on single values in a fixed
+order, and the functions of `elementary`: so what is drawn is equal to the last bit on every machine.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.conventions import random_rotation
+from sam3dvid.elementary import cbrt, sin_cos_deg
 from sam3dvid.plan import settings as bounds
 from shardwork.streams import stream
 
@@ -106,37 +106,42 @@ def draw_distinct(rng: np.random.Generator, take: int, count: int) -> tuple[int,
 
 def draw_light(rng: np.random.Generator) -> Light:
     """Return a light whose sun is uniform on the upper half of the sphere, where height is uniform."""
-    z = float(rng.random())
-    return Light(_on_circle(rng, z), between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
+    height, turn = rng.random(2)
+    (direction,) = _on_sphere(height[None], turn[None])
+    return Light(direction, between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
 
 
-def _on_circle(rng: np.random.Generator, z: float) -> Vector:
-    """Return a unit vector of this height, uniform on its circle."""
-    angle, across = 2 * math.pi * float(rng.random()), math.sqrt(max(0.0, 1 - z * z))
-    return across * math.cos(angle), across * math.sin(angle), z
+def _on_sphere(z: Float, turn: Float) -> list[Vector]:
+    """Return unit vectors of these heights, `turn` (0 to 1) of the way around; each array (M,)."""
+    (sine, cosine), across = sin_cos_deg(360 * turn), np.sqrt(1 - z * z)
+    return [(x, y, height) for x, y, height in zip((across * cosine).tolist(), (across * sine).tolist(), z.tolist(), strict=True)]
 
 
-def draw_in_ball(rng: np.random.Generator, radius: float) -> Vector:
-    """Return a point uniform in a ball: radius * U^(1/3) in a uniform direction."""
-    distance = radius * math.cbrt(float(rng.random()))
-    x, y, z = _on_circle(rng, 2 * float(rng.random()) - 1)
-    return distance * x, distance * y, distance * z
+def draw_in_ball(rng: np.random.Generator, radius: float, count: int) -> tuple[Vector, ...]:
+    """Return points uniform in a ball: radius * U^(1/3) in a uniform direction."""
+    share, height, turn = rng.random((count, 3)).T
+    return tuple((r * x, r * y, r * z) for r, (x, y, z) in zip((radius * cbrt(share)).tolist(), _on_sphere(2 * height - 1, turn), strict=True))
 
 
 def apart(scales: tuple[float, ...], positions: tuple[Vector, ...]) -> bool:
     """Return whether the spheres around all objects, of radius s * sqrt(3) / 2, are disjoint."""
-    return all(math.dist(positions[i], positions[j]) > math.sqrt(3) / 2 * (scales[i] + scales[j]) for j in range(len(positions)) for i in range(j))
+    return all(_distance(positions[i], positions[j]) > math.sqrt(3) / 2 * (scales[i] + scales[j]) for j in range(len(positions)) for i in range(j))
+
+
+def _distance(one: Vector, other: Vector) -> float:
+    x, y, z = (p - q for p, q in zip(one, other, strict=True))
+    return math.sqrt(x * x + y * y + z * z)
 
 
 def draw_poses(seed: int, attempt: int, num_objects: int, max_tries: int) -> Poses | None:
     """Return the poses of an attempt, or None if no draw of the positions was free of overlap. Scales are drawn once: only positions are drawn again."""
     objects = range(num_objects)
-    rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
     scales = tuple(between(stream(seed, attempt, "scale", k), bounds.SCALE) for k in objects)
-    rng, radius = stream(seed, attempt, "positions"), math.cbrt(num_objects)
+    rng, radius = stream(seed, attempt, "positions"), float(cbrt(num_objects))
     for tries in range(1, max_tries + 1):
-        positions = tuple(draw_in_ball(rng, radius) for _ in objects)
+        positions = draw_in_ball(rng, radius, num_objects)
         if apart(scales, positions):
+            rotations = tuple(random_rotation(stream(seed, attempt, "rotation", k)) for k in objects)
             return Poses(rotations, scales, positions, tries)
     return None
 

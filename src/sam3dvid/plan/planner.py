@@ -1,8 +1,7 @@
 """One clip's plan: draw, look whether the background covers every frame and every object is seen in every frame, else draw again.
 
-The same seed gives the same plan alone, in another order or in another process: nothing is carried from one clip to the next. On another machine too,
-as far as the C library's sine and cosine are the same (see `draw`): poses and cameras are computed in a fixed order, and the predicted visibility is
-the ray caster's, which is exact.
+The same seed gives the same plan alone, in another order, in another process or on another machine: nothing is carried from one clip to the next, poses
+and cameras are computed by operations that round in one way (see `elementary`), and the predicted visibility is the ray caster's, which is exact.
 """
 
 from __future__ import annotations
