@@ -31,6 +31,8 @@ TOUCH = 1e-5
 """How far a face of the mesh may lie from where it must be: float32 keeps 6e-8."""
 ROUNDING = 1e-15
 """The same for what is far from its source's origin, of the offset."""
+
+
 @dataclass(frozen=True, slots=True)
 class AssetFacts:
     """What other files are compared with.
