@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from sam3dvid.validate import Choice, validate_dataset
 
-SUITES = {"T1": ("T1",), "T2": ("T2",), "T1 and T2": ("T1", "T2")}
+SUITES = {"T1": ("T1",), "T2": ("T2",), "T3": ("T3",), "T1, T2 and T3": ("T1", "T2", "T3")}
 
 
 def make_clips(root: Path, count: int) -> None:

@@ -95,15 +95,18 @@ def _causes(frame: Frame, i: int) -> Iterator[Cause]:
 
 
 def _moved(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:
-    """Return how an object moved across the view would fit, by the middles of both silhouettes."""
+    """Return how an object moved across the view would fit: so far that the middles of both silhouettes meet."""
     scene, cast, pose = frame.scene, frame.casts[i], frame.scene.pose(frame.t, i)
-    if not cast.seen.any():
-        return "", np.inf
-    (v, u), (cast_v, cast_u) = (np.argwhere(mask).mean(axis=0) for mask in (whole, cast.seen))
-    x = pose.t_co[2] * (u - cast_u - cast.columns.start) / scene.K[0, 0]
-    y = pose.t_co[2] * (v - cast_v - cast.rows.start) / scene.K[1, 1]
-    said = f"the object moved across the view by ({x / pose.s:+.3f}, {y / pose.s:+.3f}) s"
-    return said, mismatch(whole, scene.cast(i, pose.moved(x, y)))
+    x = y = 0.0
+    middle = np.argwhere(whole).mean(axis=0)
+    for _ in range(3):  # the surface is nearer or further than the object's centre, so one step is not all of the way
+        if not cast.seen.any():
+            return "", np.inf
+        v, u = middle - np.argwhere(cast.seen).mean(axis=0) - [cast.rows.start, cast.columns.start]
+        x += pose.t_co[2] * u / scene.K[0, 0]
+        y += pose.t_co[2] * v / scene.K[1, 1]
+        cast = scene.cast(i, pose.moved(x, y))
+    return f"the object moved across the view by ({x / pose.s:+.3f}, {y / pose.s:+.3f}) s", mismatch(whole, cast)
 
 
 def _turned(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:
@@ -122,7 +125,7 @@ def _turned(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:
     angle = np.degrees(np.arccos(np.clip((np.trace(best) - 1) / 2, -1, 1)))
     axis = np.array([best[2, 1] - best[1, 2], best[0, 2] - best[2, 0], best[1, 0] - best[0, 1]])
     along = np.round(axis / max(float(np.linalg.norm(axis)), 1e-12), 1) + 0.0
-    return f"the object turned by {angle:.1f} degrees about {along.tolist()} of its canonical frame", least
+    return f"the object turned by about {angle:.0f} degrees about the axis {along.tolist()} of its canonical frame", least
 
 
 def of_visible(frame: Frame, i: int, own: Truth) -> str:

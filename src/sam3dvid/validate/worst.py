@@ -146,7 +146,7 @@ def _part(mask: Truth) -> tuple[slice, slice]:
 
 def _masks(rgb: Rgb, stored: Truth, cast: Truth, here: tuple[slice, slice]) -> Rgb:
     """Return a pale frame with what differs and the edges in colour."""
-    panel: Rgb = rgb // 2 + np.uint8(128)
+    panel: Rgb = (128 + rgb / 2).astype(np.uint8)
     edges = edge_of(stored)[here], edge_of(cast)[here]
     one, other = stored[here], cast[here]
     for where, colour in (
