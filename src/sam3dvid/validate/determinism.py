@@ -133,7 +133,9 @@ class _Look:
                 self.found.add(LAYOUT, error.problem.where, error.problem.found, error.problem.expected)
 
     def _fault(self, path: str, found: str, expected: str) -> None:
-        self.found.add(DETERMINISM, path, found, expected, f"{path.rpartition('/')[0]}: {expected}")
+        """Note a fault; of the same in other frames of a folder the first is told, the others are counted."""
+        folder = path.rpartition("/")[0]
+        self.found.add(DETERMINISM, path, found, expected, f"{folder}: {expected}" if folder != self.clip else "")
 
     def _theirs(self, path: str, read: Callable[[], T]) -> T | None:
         """Return a file of the clip made again, or None with a fault noted."""

@@ -31,7 +31,7 @@ SIDE = 384
 MARGIN, GAP, LINE = 6, 8, 16
 LEAST_WIDTH = 760
 RANGE = 2
-"""Depth errors of so many limits have the full colour."""
+"""Depth errors of so many limits have the full colour, unless most are greater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,11 @@ def draw(case: Case) -> Image.Image:
     factor = max(1, SIDE // max(rows.stop - rows.start, columns.stop - columns.start))
     here = np.s_[rows, columns]
     rgb = case.rgb[here] if case.rgb is not None else np.full((*case.stored[here].shape, 3), FAINT, np.uint8)
-    panels = [rgb, _masks(rgb, case.stored, case.cast, here), _depth(case.off[here], DEPTH * case.s)]
+    full = _full(case.off, case.s)
+    panels = [rgb, _masks(rgb, case.stored, case.cast, here), _depth(case.off[here], full)]
     tiles = [Image.fromarray(np.ascontiguousarray(panel.repeat(factor, axis=0).repeat(factor, axis=1))) for panel in panels]
     legend = (("stored alone", STORED), ("cast alone", CAST), ("edge of both", BOTH))
-    lines = [*case.lines, f"depth: red is stored as further away, blue as nearer, full at {RANGE} times the limit"]
+    lines = [*case.lines, f"depth: red is stored as further away, blue as nearer, full from {full / case.s:.2g} s"]
     width = max(LEAST_WIDTH, GAP + sum(tile.width + GAP for tile in tiles))
     cut = [piece for line in lines for piece in _wrapped(line, width - 2 * GAP)]
     sheet = Image.new("RGB", (width, 2 * GAP + tiles[0].height + LINE * (len(cut) + 1)), PAPER)
@@ -156,11 +157,17 @@ def _masks(rgb: Rgb, stored: Truth, cast: Truth, here: tuple[slice, slice]) -> R
     return panel
 
 
-def _depth(off: NDArray[np.float64], limit: float) -> Rgb:
+def _full(off: NDArray[np.float64], s: float) -> float:
+    """Return which error of depth has the full colour: twice the limit, or what 95 of 100 pixels keep if that is more."""
+    known = np.abs(off[~np.isnan(off)])
+    return max(RANGE * DEPTH * s, float(np.percentile(known, 95)) if len(known) else 0.0)
+
+
+def _depth(off: NDArray[np.float64], full: float) -> Rgb:
     """Return errors of depth as colours: white for none, red for too far, blue for too near; gray where there are none."""
-    share = np.clip(np.nan_to_num(off / limit, nan=0.0) / RANGE, -1, 1)[..., None]
-    full = np.where(share > 0, np.array([178, 24, 43]), np.array([33, 102, 172]))
-    panel: Rgb = np.round(255 + (full - 255.0) * np.abs(share)).astype(np.uint8)
+    share = np.clip(np.nan_to_num(off / full, nan=0.0), -1, 1)[..., None]
+    colour = np.where(share > 0, np.array([178, 24, 43]), np.array([33, 102, 172]))
+    panel: Rgb = np.round(255 + (colour - 255.0) * np.abs(share)).astype(np.uint8)
     panel[np.isnan(off)] = FAINT
     return panel
 
