@@ -7,7 +7,10 @@ import io
 import json
 import math
 import shutil
+import struct
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -276,6 +279,126 @@ def second_clip(split: str, photo: str, **changes: object) -> Spoil:
     return spoil
 
 
+def chunk(kind: bytes, payload: bytes = b"", before: bytes = b"IDAT") -> Callable[[bytes], bytes]:
+    """Return what puts one more chunk into a PNG file, before the first of a kind."""
+
+    def change(content: bytes) -> bytes:
+        at = content.index(before) - 4
+        made = struct.pack(">I", len(payload)) + kind + payload + struct.pack(">I", zlib.crc32(kind + payload))
+        return content[:at] + made + content[at:]
+
+    return change
+
+
+def parted(content: bytes) -> bytes:
+    """Return a PNG file whose header comes twice."""
+    return content[:33] + content[8:33] + content[33:]
+
+
+def commented(content: bytes) -> bytes:
+    return content[:-2] + b"\5\0hello"
+
+
+def linked(path: str) -> Spoil:
+    """Return what moves a file or folder out of the dataset and leaves a link."""
+
+    def spoil(root: Path) -> None:
+        outside = Path(tempfile.mkdtemp(dir=root.parent)) / "outside"
+        shutil.move(root / path, outside)
+        (root / path).symlink_to(outside)
+
+    return spoil
+
+
+def told(root: Path, asset: str) -> None:
+    """Let an asset's record say what its files are."""
+    folder = root / asset
+    files = {key: (folder / name).read_bytes() for key, name in (("mesh", "mesh.glb"), ("voxels", "voxels.npy"))}
+    sums = {key: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for key, content in files.items()}
+    edit(f"{asset}/meta.json", lambda record: record.update(sums, num_voxels=int(np.load(folder / "voxels.npy").sum())))(root)
+
+
+def voxels(change: Callable[[np.ndarray], np.ndarray]) -> Spoil:
+    """Return what changes an asset's voxels, and lets its record say so."""
+
+    def spoil(root: Path) -> None:
+        np.save(root / ASSET / "voxels.npy", np.ascontiguousarray(change(np.load(root / ASSET / "voxels.npy"))))
+        told(root, ASSET)
+
+    return spoil
+
+
+def one_less(grid: np.ndarray) -> np.ndarray:
+    """Return voxels without the one that holds the mesh's first vertex."""
+    grid[tuple(np.floor((np.clip(VERTICES[0], -0.5 + 1e-6, 0.5 - 1e-6) + 0.5) * 64).astype(int))] = False
+    return grid
+
+
+def one_more(grid: np.ndarray) -> np.ndarray:
+    """Return voxels with one more, two beside an occupied one where none is."""
+    grid[tuple(np.argwhere(grid & ~np.roll(grid, -1, 0) & ~np.roll(grid, -2, 0) & (np.arange(64) < 62)[:, None, None])[0] + [2, 0, 0])] = True
+    return grid
+
+
+def same_shape(root: Path) -> None:
+    """Give an asset of train the voxels of one of eval, and its triangles in another order."""
+    folder = root / "assets/train/corner_train-0"
+    (folder / "mesh.glb").write_bytes(glb_bytes(VERTICES, TRIANGLES[::-1]))
+    shutil.copy(root / ASSET / "voxels.npy", folder / "voxels.npy")
+    normalization = json.loads((root / ASSET / "meta.json").read_text())["normalization"]
+    put("assets/train/corner_train-0/meta.json", ("normalization",), normalization)(root)
+    told(root, "assets/train/corner_train-0")
+
+
+def soft(value: int) -> Callable[[np.ndarray], None]:
+    """Return what gives every pixel without alpha a gray of this alpha."""
+
+    def change(pixels: np.ndarray) -> None:
+        pixels[pixels[..., 3] == 0] = (9, 9, 9, value)
+
+    return change
+
+
+def bare_inside(pixels: np.ndarray) -> None:
+    """Take one pixel away whose neighbours all are solid."""
+    solid = pixels[..., 3] == 255
+    inner = np.logical_and.reduce([np.roll(solid, (dy, dx), (0, 1)) for dy in (-1, 0, 1) for dx in (-1, 0, 1)])
+    pixels[tuple(np.argwhere(inner)[0])] = 0
+
+
+def linear_blend(root: Path) -> None:
+    """Let the background shine through borders as if light, not colour, were mixed."""
+    rgba = np.array(Image.open(root / THREE / "rgba_fg/001.png"))
+    picture(f"{THREE}/rgb/001.png", lambda old: np.where(rgba[..., 3:] == 64, 255, old).astype(np.uint8))(root)
+
+
+def dark_border(root: Path) -> None:
+    """Let a bright border be darker in rgb than its own part of it."""
+    edge = np.array(Image.open(root / THREE / "rgba_fg/001.png"))[..., 3:] == 64
+    picture(f"{THREE}/rgb/001.png", lambda old: np.where(edge, 0, old).astype(np.uint8))(root)
+
+
+def provenance(path: str, **changes: object) -> Spoil:
+    return edit(f"{path}/meta.json", lambda record: record["background"]["provenance"].update(changes))
+
+
+def reseed(clip: str, seed: int) -> Spoil:
+    """Return what gives a clip another seed, in its line of the manifest too."""
+
+    def line(old: str) -> str:
+        lines = [json.loads(one) for one in old.splitlines()]
+        return "".join(dumps({**one, "seed": seed} if one["path"] == clip else one) + "\n" for one in lines)
+
+    return each(put(f"{clip}/meta.json", ("seed",), seed), text("manifest.jsonl", line))
+
+
+def renumbered(root: Path) -> None:
+    """Give a clip of eval a number whose seed is one of train's."""
+    (root / ONE).rename(root / "clips/eval/01000000")
+    edit("clips/eval/01000000/meta.json", lambda record: record.update(clip_id="01000000", seed=1_000_000))(root)
+    text("manifest.jsonl", lambda old: old.replace("00000007", "01000000").replace('"seed":7', '"seed":1000000'))(root)
+
+
 VERTICES, TRIANGLES = corner_mesh(1)
 META, CAMERAS, OBJECTS = f"{THREE}/meta.json", f"{THREE}/cameras.json", f"{THREE}/objects.json"
 T1, T2 = "T1", "T2"
@@ -284,6 +407,14 @@ NAMES = [
     Fault("no config", remove("config.yaml"), T1, "the dataset: no config.yaml"),
     Fault("empty config", text("config.yaml", lambda _: "\n"), T1, "config.yaml: no text"),
     Fault("no manifest", remove("manifest.jsonl"), T1, "the dataset: no manifest.jsonl"),
+    Fault("config that is no YAML", text("config.yaml", lambda _: "a: [1\n"), T1, "config.yaml: no YAML (while parsing"),
+    Fault("config that is a list", text("config.yaml", lambda _: "- a\n"), T1, "config.yaml: a list, expected a mapping in YAML"),
+    Fault("config without a document", text("config.yaml", lambda _: "---\n"), T1, "config.yaml: a single value, expected a mapping"),
+    Fault("clip outside the dataset", linked(ONE), T1, f"{ONE}: a link that leads out of the dataset"),
+    Fault("frames outside the dataset", linked(f"{THREE}/rgb"), T1, f"{THREE}/rgb: a link that leads out of the dataset"),
+    Fault("picture outside the dataset", linked(f"{THREE}/rgb/001.png"), T1, f"{THREE}/rgb/001.png: a link that leads out of the dataset"),
+    Fault("mesh outside the dataset", linked(f"{ASSET}/mesh.glb"), T1, f"{ASSET}/mesh.glb: a link that leads out of the dataset"),
+    Fault("manifest outside the dataset", linked("manifest.jsonl"), T1, "manifest.jsonl: a link that leads out of the dataset"),
     Fault("foreign file at the root", new("notes.txt"), T1, "the dataset: extra names: notes.txt"),
     Fault("foreign file among the assets", new("assets/eval/Thumbs.db"), T1, "assets/eval: extra names: Thumbs.db"),
     Fault("unknown split", new("clips/test/x"), T1, "clips: extra names: test"),
@@ -418,6 +549,30 @@ RECORD = [
     Fault("absolute path in meta", put(META, ("background", "provenance", "source_file"), "/home/me/a.jpg"), T1, "provenance.source_file: the absolute path"),
 ]
 
+ORIGIN = [
+    Fault("seed of another number", reseed(ONE, 77), T1, f"{ONE}/meta.json: seed: 77, expected 7, which is 0 and the clip's number"),
+    Fault("seed of train without its base", reseed(OTHER, 2), T1, f"{OTHER}/meta.json: seed: 2, expected 1000000"),
+    Fault("eval clip with a seed of train's", renumbered, T1, "clips/eval/01000000/meta.json: clip_id: 01000000, expected ids below 01000000 in eval"),
+    Fault(
+        "attempt beyond the cap",
+        edit(META, lambda r: r.update(attempt=50, rejections=[{"attempt": one, "reason": "visibility"} for one in range(50)])),
+        T1,
+        "attempt: 50, expected a whole number from 0 to 49",
+    ),
+    Fault("arc retries beyond all caps", put(META, ("arc_retries",), 5001), T1, "arc_retries: 5001, expected a whole number from 0 to 5000"),
+    Fault("strong sun", put(META, ("light", "sun_strength"), 4.5), T1, "light.sun_strength: 4.5, expected a finite number from 2 to 4"),
+    Fault("bright shade", put(META, ("light", "ambient_strength"), 0.6), T1, "light.ambient_strength: 0.6, expected a finite number from 0.2 to 0.5"),
+    Fault("wide sun", put(META, ("light", "sun_angle_deg"), 3.0), T1, "light.sun_angle_deg: 3.0, expected a finite number from 2 to 2"),
+    Fault("digest of the photo that is none", provenance(THREE, sha256="zz"), T1, 'provenance.sha256: "zz", expected text of the form [0-9a-f]{64}'),
+    Fault("digest of the source that is none", provenance(THREE, source_sha256="A" * 64), T1, "provenance.source_sha256: "),
+    Fault("path upwards in the provenance", provenance(THREE, file="../pool/a.jpg"), T1, 'provenance.file: the path "../pool/a.jpg"'),
+    Fault("path upwards within a path", provenance(THREE, file="pool/../../a.jpg"), T1, "provenance.file: the path"),
+    Fault("absolute path as a key", provenance(THREE, **{"/home/me/a.jpg": 1}), T1, 'provenance (a key): the absolute path "/home/me/a.jpg"'),
+    Fault("absolute path among the authors", provenance(THREE, authors=["/home/me/a.jpg"]), T1, "provenance.authors[0]: the absolute path"),
+    Fault("view of another panorama", put(META, ("background", "image_id"), "ph_street_v9"), T1, "image_id: ph_street_v9, expected ph_meadow_v and a number"),
+    Fault("photo of another id", provenance(THREE, source="sa1b", split_key="sa_1"), T1, "image_id: ph_meadow_v0, expected sa_1, as its split_key"),
+]
+
 PICTURES = [
     Fault("mask value above N", picture(f"{THREE}/mask_visible/001.png", pixel(4)), T1, f"{THREE}/mask_visible/001.png: the value 4, expected 0 to 3"),
     Fault("gray amodal", picture(f"{THREE}/mask_amodal/obj1/001.png", pixel(128)), T1, "mask_amodal/obj1/001.png: the value 128, expected 0 and 255"),
@@ -439,6 +594,19 @@ PICTURES = [
     Fault("bytes behind a picture", data(f"{THREE}/rgb/002.png", lambda old: old + b"x"), T1, "rgb/002.png: 1 bytes after its end"),
     Fault("date in a picture", dated, T1, "rgba_fg/001.png: a part b'tEXt' beside the pixels"),
     Fault("transparent colour", clear_colour, T1, "rgb/001.png: a part b'tRNS' beside the pixels"),
+    Fault("resolution of a picture", data(f"{THREE}/rgb/001.png", chunk(b"pHYs", bytes(9))), T1, "rgb/001.png: a part b'pHYs' beside the pixels"),
+    Fault("colour profile", data(f"{THREE}/rgb/001.png", chunk(b"gAMA", bytes(4))), T1, "rgb/001.png: a part b'gAMA' beside the pixels"),
+    Fault("private part with a path", data(f"{THREE}/rgb/001.png", chunk(b"paTh", b"/home/me")), T1, "rgb/001.png: a part b'paTh' beside the pixels"),
+    Fault("two headers", data(f"{THREE}/rgb/001.png", parted), T1, "rgb/001.png: the parts b'IHDR', b'IHDR', b'IDAT'"),
+    Fault(
+        "empty pixels behind a second header", data(f"{THREE}/rgb/001.png", chunk(b"IHDR", bytes(13), b"IEND")), T1, "rgb/001.png: the parts b'IHDR', b'IDAT'"
+    ),
+    Fault("hole within an object", picture(f"{THREE}/rgba_fg/001.png", bare_inside), T1, "rgba_fg/001.png: 1 pixels inside objects without alpha"),
+    Fault("no foreground", picture(f"{THREE}/rgba_fg/001.png", np.zeros_like), T1, "pixels inside objects without alpha"),
+    Fault("foreground everywhere", picture(f"{THREE}/rgba_fg/001.png", soft(255)), T1, "solid pixels away from every object"),
+    Fault("haze everywhere", picture(f"{THREE}/rgba_fg/001.png", soft(3)), T1, "pixels away from every object, of"),
+    Fault("white borders", linear_blend, T1, "rgb/001.png: "),
+    Fault("dark borders", dark_border, T1, "pixels of borders in a colour that no background makes"),
     Fault("empty picture", data(f"{THREE}/rgba_fg/002.png", lambda _: b""), T1, "rgba_fg/002.png: begins with b''"),
     Fault("colour without alpha", picture(f"{THREE}/rgba_fg/000.png", pixel((9, 9, 9, 0))), T1, "rgba_fg/000.png: 1 pixels with a colour but without alpha"),
     Fault("premultiplied twice", picture(f"{ONE}/rgb/001.png", lambda old: (old * 0.8).astype(np.uint8)), T1, "rgb/001.png: "),
@@ -455,6 +623,10 @@ PICTURES = [
     Fault("infinite background", depth(f"{THREE}/depth/002.npz", pixel(np.inf)), T1, "1 pixels of the background with a depth"),
     Fault("hole in the depth", depth(f"{THREE}/depth/002.npz", inside(np.nan)), T1, "1 pixels of objects without depth"),
     Fault("negative depth", depth(f"{THREE}/depth/002.npz", inside(-2.0)), T1, "1 depths such as -2.0"),
+    Fault("depth along the ray", depth(f"{THREE}/depth/002.npz", lambda old: old * 1.2), T1, "depth/002.npz: depths of object 1 from"),
+    Fault("depth in another unit", depth(f"{ONE}/depth/002.npz", lambda old: old / 1000), T1, "depth/002.npz: depths of object 1 from 0.00"),
+    Fault("bytes before a depth", data(f"{THREE}/depth/002.npz", lambda old: b"junk" + old), T1, "depth/002.npz: 4 bytes beside the array"),
+    Fault("comment of a depth", data(f"{THREE}/depth/002.npz", commented), T1, "depth/002.npz: 5 bytes beside the array"),
     Fault("cut depth", data(f"{THREE}/depth/003.npz", lambda old: old[:-30]), T1, "depth/003.npz: cannot be read"),
     Fault(
         "flipped bit of a depth", data(f"{THREE}/depth/003.npz", lambda old: old[:200] + bytes([old[200] ^ 1]) + old[201:]), T1, "depth/003.npz: cannot be read"
@@ -477,6 +649,60 @@ ASSETS = [
     Fault("mesh that is moved", mesh_bytes(glb_bytes(VERTICES, TRIANGLES, translation=[0, 0, 1])), T1, "mesh.glb: a node with a translation"),
     Fault("mesh beyond the unit cube", mesh_bytes(glb_bytes(VERTICES + [0.01, 0, 0], TRIANGLES)), T1, "expected vertices within -0.5 and 0.5"),
     Fault("small scan", mesh_bytes(glb_bytes(VERTICES * 0.9, TRIANGLES)), T1, "mesh.glb: a longest side of 0.9"),
+    Fault("scan that touches one face", mesh_bytes(glb_bytes(VERTICES - [2e-5, 0, 0], TRIANGLES)), T1, "mesh.glb: vertices from"),
+    Fault("scan aside of the middle", mesh_bytes(glb_bytes(VERTICES + [0, 0.1, 0], TRIANGLES)), T1, "normalization.raw_bbox: a box from"),
+    Fault("mesh with Y up", mesh_bytes(glb_bytes(VERTICES[:, [0, 2, 1]] * [1, -1, 1], TRIANGLES)), T1, "normalization.raw_bbox: a box from"),
+    Fault(
+        "mesh without triangles",
+        mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["meshes"][0].update(primitives=[]))),
+        T1,
+        "mesh.glb: no triangles",
+    ),
+    Fault(
+        "mesh whose bounds lie",
+        mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["accessors"][0].update(min=[-0.5] * 3))),
+        T1,
+        "mesh.glb: min [-0.5",
+    ),
+    Fault("index of no vertex", mesh_bytes(glb_bytes(VERTICES, np.where(TRIANGLES == 3, 99, TRIANGLES))), T1, "mesh.glb: the index 99 of 24 vertices"),
+    Fault("vertex that is NaN", mesh_bytes(glb_bytes(np.where(VERTICES[3] == VERTICES, np.nan, VERTICES), TRIANGLES)), T1, "mesh.glb: a vertex that is NaN"),
+    Fault(
+        "mesh out of the scene",
+        mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["scenes"][0].update(nodes=[]))),
+        T1,
+        "a scene that does not show the mesh",
+    ),
+    Fault(
+        "mesh twice in the scene",
+        mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["scenes"][0].update(nodes=[0, 0]))),
+        T1,
+        "node 0 is reached twice",
+    ),
+    Fault(
+        "mesh in another file", mesh_bytes(glb_bytes(VERTICES, TRIANGLES, lambda scene: scene["buffers"][0].update(uri="a.bin"))), T1, "bytes outside the file"
+    ),
+    Fault("mesh without its bytes", mesh_bytes(glb_bytes(VERTICES, TRIANGLES)[:12] + b""), T1, "mesh.glb: "),
+    Fault("voxels everywhere", voxels(np.ones_like), T1, "voxels.npy: 0 voxels empty where the surface is, "),
+    Fault("mirrored voxels", voxels(lambda old: old[::-1]), T1, "voxels empty where the surface is, "),
+    Fault("voxels with the axes of glTF", voxels(lambda old: old.transpose(0, 2, 1)), T1, "voxels empty where the surface is, "),
+    Fault("voxels moved by one", voxels(lambda old: np.roll(old, 1, 1)), T1, "voxels empty where the surface is, "),
+    Fault("one voxel too few", voxels(one_less), T1, "voxels.npy: 1 voxels empty where the surface is, 0 occupied"),
+    Fault("one voxel too many", voxels(one_more), T1, "voxels.npy: 0 voxels empty where the surface is, 1 occupied"),
+    Fault(
+        "raw box of other proportions",
+        edit(
+            f"{ASSET}/meta.json",
+            lambda r: (
+                r["normalization"]["raw_bbox"][1].__setitem__(2, r["normalization"]["raw_bbox"][1][2] + 0.1)
+                or r["normalization"]["offset"].__setitem__(2, -0.025)
+            ),
+        ),
+        T1,
+        "normalization.raw_bbox: a box from",
+    ),
+    Fault("no digest of the mesh", drop(f"{ASSET}/meta.json", "mesh"), T1, f"{ASSET}/meta.json: no key 'mesh'"),
+    Fault("no digest of the voxels", drop(f"{ASSET}/meta.json", "voxels"), T1, f"{ASSET}/meta.json: no key 'voxels'"),
+    Fault("source that is no word", put(f"{ASSET}/meta.json", ("source",), "my scans/"), T1, f'{ASSET}/meta.json: source: "my scans/"'),
     Fault("no licence", drop(f"{ASSET}/meta.json", "license"), T1, f"{ASSET}/meta.json: no key 'license'"),
     Fault("other scale", add(f"{ASSET}/meta.json", ("normalization", "scale"), 0.01), T1, "normalization.scale: 0.51, expected 0.5"),
     Fault("offset in raw units", put(f"{ASSET}/meta.json", ("normalization", "offset"), [-1.0, 0.0, 0.0]), T1, "normalization.offset: "),
@@ -487,6 +713,26 @@ LEAKS = [
         "asset in both splits", lambda root: shutil.copytree(root / ASSET, root / "assets/train/corner_eval-1"), T1, "the asset corner_eval-1 of assets/eval"
     ),
     Fault("mesh in both splits", same_mesh, T1, "assets/train/corner_train-0: the mesh with sha256"),
+    Fault(
+        "asset in both splits by another case",
+        lambda root: shutil.copytree(root / ASSET, root / "assets/train/Corner_EVAL-1"),
+        T1,
+        "the asset corner_eval-1 of",
+    ),
+    Fault("shape in both splits", same_shape, T1, "assets/train/corner_train-0: the voxel grid with sha256"),
+    Fault(
+        "scan in both splits under another id",
+        put("assets/train/corner_train-0/meta.json", ("source_name",), "Corner 1 of EVAL"),
+        T1,
+        "assets/train/corner_train-0: the gso asset corner 1 of eval of assets/eval/corner_eval-1",
+    ),
+    Fault(
+        "address of a panorama in both splits",
+        provenance(OTHER, source_url="https://polyhaven.com/a/meadow/"),
+        T1,
+        f"{OTHER}: the photo from https://polyhaven.com/a/meadow of {THREE}",
+    ),
+    Fault("panorama in both splits by another case", second_clip("train", "ph_MEADOW_v3"), T1, "the panorama or photo meadow of clips/eval/00000000"),
     Fault("panorama in both splits", second_clip("train", "ph_meadow_v3"), T1, "the panorama or photo meadow of clips/eval/00000000"),
     Fault("picture in both splits", second_clip("train", "ph_meadow_v1"), T1, "the image ph_meadow_v1 of clips/eval/00000007"),
     Fault("seed of two clips", second_clip("eval", "ph_meadow_v3", seed=7), T1, "seed: 7, as clips/eval/00000007 has"),
@@ -504,4 +750,4 @@ SEEN = [
     Fault("spheres that meet", edit(OBJECTS, lambda entries: [entry.update(s_wo=[1.0] * 3) for entry in entries] and None), T2, "objects 1 and 2: 1.6"),
 ]
 
-FAULTS = [*NAMES, *MANIFEST, *JSON, *CAMERA, *OBJECT, *RECORD, *PICTURES, *ASSETS, *LEAKS, *SEEN]
+FAULTS = [*NAMES, *MANIFEST, *JSON, *CAMERA, *OBJECT, *RECORD, *ORIGIN, *PICTURES, *ASSETS, *LEAKS, *SEEN]

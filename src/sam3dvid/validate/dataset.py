@@ -115,12 +115,14 @@ def read_depth(root: Path, name: str, width: int, height: int) -> NDArray[np.flo
 def _beside(archive: zipfile.ZipFile, data: bytes) -> int:
     """Return how many bytes of a zip file belong neither to its one member nor to what lists it."""
     (member,) = archive.infolist()
+    name_bytes: int
+    extra_bytes: int
     name_bytes, extra_bytes = struct.unpack_from("<HH", data, member.header_offset + 26)
     described = (0,) if not member.flag_bits & STREAMED else (12, 16, 20, 24)
     used = LOCAL_HEADER + name_bytes + member.compress_size + LIST_ENTRY + len(member.orig_filename) + LIST_END
-    spare = max(0, extra_bytes - MOST_EXTRA) + max(0, len(member.extra) - MOST_EXTRA)
+    spare: int = max(0, extra_bytes - MOST_EXTRA) + max(0, len(member.extra) - MOST_EXTRA)
     left = len(data) - used - extra_bytes - len(member.extra)
-    return int(spare) + min(abs(left - size) for size in described)
+    return spare + min(abs(left - size) for size in described)
 
 
 def parse_array(data: bytes, where: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

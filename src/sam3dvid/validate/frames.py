@@ -145,7 +145,10 @@ def _look_at_reach(files: FrameFiles, name: str, depth: NDArray[np.float32], mas
     for k, (least, greatest) in enumerate(reach, 1):
         values = depth[mask == k]
         values = values[~np.isnan(values)]
-        if len(values) and not (least <= (low := float(values.min())) <= (high := float(values.max())) <= greatest):
+        if not len(values):
+            continue
+        low, high = float(values.min()), float(values.max())
+        if low < least or high > greatest:
             files.fault(name, f"depths of object {k} from {low:.6g} to {high:.6g}", f"from {least:.6g} to {greatest:.6g}, as its pose has it", f"reach {k}")
 
 
