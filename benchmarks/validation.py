@@ -1,8 +1,7 @@
 """Validate clips of the released size and print CPU seconds a clip for each suite, and how memory grows over many clips.
 
-The clips are made here: four objects each, of about 100,000 triangles by default, 32 frames of 512 x 512, a background with the noise of a photo. Each
-measurement is a process of its own. Assets are shared by all clips, so what they take, and what a process takes to begin, is printed for one clip too, where it is not spread.
-Memory is compared with that after 2 clips.
+The clips are made here: four objects each, of at least 100,000 triangles by default, 32 frames of 512 x 512, a background with the noise of a photo. Each
+measurement is a process of its own. Clips share their assets, so what these take, and a process to begin, is printed for one clip alone too.
 """
 
 from __future__ import annotations

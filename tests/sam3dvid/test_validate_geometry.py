@@ -9,7 +9,7 @@ import trimesh
 from PIL import Image
 
 from sam3dvid.conventions import frame_K
-from sam3dvid.validate import Choice, validate_dataset
+from sam3dvid.validate import Choice, diagnosis, validate_dataset
 from sam3dvid.validate import geometry as geometry_module
 from sam3dvid.validate.__main__ import main
 from sam3dvid.validate.diagnosis import Frame
@@ -154,6 +154,7 @@ def test_a_wrong_silhouette_is_named_with_object_frame_figure_and_cause(fault, d
     assert part.verdict == "failed"
     line = next(line for line in told(part) if line.startswith(f"{CLIP.path}: object {k} in frame {t}: silhouette off by "))
     figure = re.search(r"off by (\d+) px, ([0-9.]+) for each of (\d+) at its edge", line)
+    assert figure is not None
     assert float(figure[2]) == pytest.approx(int(figure[1]) / int(figure[3]), abs=1e-4) and float(figure[2]) > 0.05
     assert cause in line
 
@@ -295,13 +296,13 @@ def test_the_report_does_not_depend_on_the_number_of_workers(dataset):
 
 def test_a_cause_is_looked_for_once_for_each_object_and_kind(dataset, monkeypatch):
     tried = []
-    of_silhouette = geometry_module.diagnosis.of_silhouette
+    of_silhouette = diagnosis.of_silhouette
 
     def count(frame: Frame, i: int, whole):
         tried.append((frame.t, i))
         return of_silhouette(frame, i, whole)
 
-    monkeypatch.setattr(geometry_module.diagnosis, "of_silhouette", count)
+    monkeypatch.setattr(diagnosis, "of_silhouette", count)
     recast(dataset, CLIP, off_centre(0.5, 0.5))
     look(dataset)
     assert tried == [(0, 0), (0, 1), (0, 2)]

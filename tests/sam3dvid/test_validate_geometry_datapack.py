@@ -19,7 +19,7 @@ FRYPAN = "objects/gso_libero/chefmate_8_frypan/chefmate_8_frypan.obj"
 @pytest.fixture
 def frypan(datapack, monkeypatch):
     """Make a frypan of scale 1 the only asset, seen from 1.2 times the distance at which the frame just holds it."""
-    scan = trimesh.load(datapack / FRYPAN, process=False, force="mesh", skip_materials=True)
+    scan = trimesh.load_mesh(datapack / FRYPAN, process=False, skip_materials=True)
     low, high = scan.vertices.min(axis=0), scan.vertices.max(axis=0)
     vertices = ((scan.vertices - (low + high) / 2) / (high - low).max()).astype(np.float32).astype(np.float64)
     distance = float(np.linalg.norm(vertices, axis=1).max()) / math.tan(math.radians(25)) * 1.2
