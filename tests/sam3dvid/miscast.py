@@ -13,8 +13,6 @@ from PIL import Image
 from sam3dvid.raycast import Caster, Truth, frame_truth
 from tests.sam3dvid.datasets import Clip, glb_bytes, mesh_of
 
-Vertices = np.ndarray
-
 
 @dataclass(frozen=True)
 class Shot:
@@ -86,14 +84,6 @@ def moved(k: int, x_of_s: float, y_of_s: float) -> Callable[[Shot, int], Shot]:
         return replace(shot, t_co=t_co)
 
     return change
-
-
-def masks_alone(root: Path, clip: Clip, spoil: Callable[[], None]) -> None:
-    """Spoil, but keep depth as it was."""
-    kept = {path: path.read_bytes() for path in (root / clip.path / "depth").iterdir()}
-    spoil()
-    for path, content in kept.items():
-        path.write_bytes(content)
 
 
 def y_up(root: Path, clip: Clip, k: int) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import trimesh
 from PIL import Image
 
-from sam3dvid.conventions import frame_K
+from sam3dvid.conventions import Orbit, frame_K
 from sam3dvid.validate import Choice, diagnosis, validate_dataset
 from sam3dvid.validate import geometry as geometry_module
 from sam3dvid.validate.__main__ import main
@@ -106,6 +107,16 @@ def next_frame(root):
     recast(root, CLIP, lambda _, t: shots[t + 1], frames=(1,))
 
 
+def swap_poses(shot, _):
+    at = [1, 0, 2]
+    return replace(shot, R_co=shot.R_co[at], t_co=shot.t_co[at], s=shot.s[at])
+
+
+def swap_meshes(root):
+    """Let the renderer take each other's mesh for objects 1 and 2."""
+    recast(root, replace(CLIP, assets=(1, 0, 2)), lambda shot, _: shot)
+
+
 def transposed(root):
     cameras, objects = (json.loads((root / CLIP.path / f"{name}.json").read_text()) for name in ("cameras", "objects"))
     R_wo = np.array(objects[2]["R_wo"])
@@ -113,20 +124,9 @@ def transposed(root):
     def change(shot, t):
         R_co = shot.R_co.copy()
         R_co[2] = np.array(cameras["frames"][t]["T_cw"])[:3, :3] @ R_wo.T
-        return type(shot)(shot.K, R_co, shot.t_co, shot.s)
+        return replace(shot, R_co=R_co)
 
     recast(root, CLIP, change)
-
-
-def silhouettes_for_visible(root):
-    for t in range(4):
-        path = root / CLIP.path / f"mask_visible/{t:03d}.png"
-        with Image.open(path) as image:
-            mask = np.array(image)
-        for k in (1, 2, 3):
-            with Image.open(root / CLIP.path / f"mask_amodal/obj{k}/{t:03d}.png") as image:
-                mask[np.array(image) > 0] = k
-        Image.fromarray(mask).save(path)
 
 
 RAYS = ray_length(SIZE, frame_K(SIZE, SIZE))
@@ -140,6 +140,8 @@ MASK_FAULTS = {
     "pose of the next frame": (next_frame, 1, 1, "it fits the camera of frame 2"),
     "R_wo transposed": (transposed, 3, 0, "it fits R_wo transposed"),
     "silhouettes swapped": (swap_silhouettes, 1, 0, "it fits object 2, as if they were swapped"),
+    "poses swapped": (lambda root: recast(root, CLIP, swap_poses), 1, 0, "it fits object 1 at the place of object 2, as if their poses were swapped"),
+    "meshes swapped": (swap_meshes, 1, 0, "it fits the mesh of object 2 at this place, as if their meshes were swapped"),
     "silhouettes grown": (lambda root: each_mask(root, CLIP, 3, grown), 3, 0, "it is grown by one pixel all around"),
     "silhouettes shrunk": (lambda root: each_mask(root, CLIP, 3, lambda mask: ~grown(~mask)), 3, 0, "it is shrunk by one pixel all around"),
     "empty silhouettes": (lambda root: each_mask(root, CLIP, 3, np.zeros_like), 3, 0, "it is empty"),
@@ -165,6 +167,36 @@ def test_swapped_numbers_in_the_visible_mask_are_named(dataset):
     assert len(lines) == 2
     assert lines[0].startswith(f"{CLIP.path}: object 1 in frame 0: visible mask off by ")
     assert "they fit those of object 2, as if their numbers were swapped" in lines[0]
+
+
+@pytest.fixture
+def hiding(tmp_path, monkeypatch):
+    """Make a clip seen from the side, where object 2 hides a part of object 3."""
+    monkeypatch.setattr(datasets, "orbit_of", lambda clip, center: Orbit(95.0, 4.0, 1.0, 10.0, 1, 4.0, tuple(center.tolist())))
+    return write_dataset(tmp_path, (CLIP,), 2, SIZE)
+
+
+def silhouettes_for_visible(root):
+    """Show each object whole in the visible mask, object 3 above all."""
+    for path in sorted((root / CLIP.path / "mask_visible").iterdir()):
+        with Image.open(path) as image:
+            mask = np.array(image)
+        with Image.open(root / CLIP.path / "mask_amodal/obj3" / path.name) as image:
+            mask[np.array(image) > 0] = 3
+        Image.fromarray(mask).save(path)
+
+
+def test_objects_that_hide_others_fit_exactly(hiding):
+    visible_frac = json.loads((hiding / CLIP.path / "meta.json").read_text())["visibility"]["visible_frac"]
+    assert 0.3 < visible_frac[0][2] < 0.9
+    assert look(hiding).figures["mismatch"]["worst"] == 0.0
+
+
+def test_a_visible_mask_that_nothing_hides_is_named(hiding):
+    silhouettes_for_visible(hiding)
+    lines = told(look(hiding))
+    line = next(line for line in lines if line.startswith(f"{CLIP.path}: object 3 in frame 0: visible mask off by "))
+    assert "they fit its whole silhouette, as if nothing hid it" in line
 
 
 @pytest.mark.parametrize("k", [1, 2])
