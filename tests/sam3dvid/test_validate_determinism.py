@@ -198,3 +198,9 @@ def test_differences_of_two_json_files_are_two_faults(valid, again):
     put(META, ("num_objects",), 3)(again)
     put(OBJECTS, (0, "k"), 3)(again)
     assert len(told(look(valid, again))) == 3
+
+
+def test_a_dataset_is_not_compared_with_itself(valid, tmp_path):
+    (tmp_path / "link").symlink_to(valid)
+    with pytest.raises(DataError, match="the clip 00000003 itself"):
+        look(valid, tmp_path / "link")

@@ -10,7 +10,7 @@ import trimesh
 from PIL import Image
 
 from sam3dvid.conventions import Orbit, frame_K
-from sam3dvid.validate import Choice, diagnosis, validate_dataset
+from sam3dvid.validate import Choice, diagnosis, run, validate_dataset
 from sam3dvid.validate import geometry as geometry_module
 from sam3dvid.validate.__main__ import main
 from sam3dvid.validate.diagnosis import Frame
@@ -112,6 +112,14 @@ def swap_poses(shot, _):
     return replace(shot, R_co=shot.R_co[at], t_co=shot.t_co[at], s=shot.s[at])
 
 
+def mirrored(shot, _):
+    return replace(shot, R_co=shot.R_co @ np.diag([1, -1, 1]))
+
+
+def larger(shot, _):
+    return replace(shot, s=shot.s * [1, 1, 1.1])
+
+
 def swap_meshes(root):
     """Let the renderer take each other's mesh for objects 1 and 2."""
     recast(root, replace(CLIP, assets=(1, 0, 2)), lambda shot, _: shot)
@@ -137,6 +145,9 @@ MASK_FAULTS = {
     "5 degrees about y": (lambda root: recast(root, CLIP, turned(3, "y", -5)), 3, 0, "turned by about 5 degrees about the axis [0.0, -1.0, 0.0]"),
     "moved by .1 s": (lambda root: recast(root, CLIP, moved(1, 0.1, 0)), 1, 0, "it fits the object moved across the view by (+0.1"),
     "y-up mesh": (lambda root: y_up(root, CLIP, 2), 2, 0, "it fits a mesh turned by -90 degrees about x, as one with Y up would be"),
+    "mesh turned about z": (lambda root: recast(root, CLIP, turned(1, "z", 90)), 1, 0, "it fits a mesh turned by +90 degrees about z (and so"),
+    "mesh mirrored": (lambda root: recast(root, CLIP, mirrored), 1, 0, "it fits a mesh mirrored along y"),
+    "object of another size": (lambda root: recast(root, CLIP, larger), 3, 0, "it fits the object 1.1"),
     "pose of the next frame": (next_frame, 1, 1, "it fits the camera of frame 2"),
     "R_wo transposed": (transposed, 3, 0, "it fits R_wo transposed"),
     "silhouettes swapped": (swap_silhouettes, 1, 0, "it fits object 2, as if they were swapped"),
@@ -381,6 +392,17 @@ def test_the_picture_of_the_worst_shows_what_differs(dataset, tmp_path):
 def test_a_picture_needs_t3(valid, tmp_path, capsys):
     assert main([str(valid), "--any-size", "--suite=T1", f"--picture={tmp_path / 'worst.png'}"]) == 2
     assert "add --suite T3" in capsys.readouterr().err
+
+
+def test_exact_limits_need_t3(valid, capsys):
+    assert main([str(valid), "--any-size", "--suite=T1", "--exact"]) == 2
+    assert "add --suite T3" in capsys.readouterr().err
+
+
+def test_t3_without_the_compiler_says_what_to_install(valid, capsys, monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda _: None)
+    assert main([str(valid), "--any-size"]) == 2
+    assert "numba is not installed" in capsys.readouterr().err
 
 
 def test_the_command_tells_the_worst_in_one_line(valid, capsys):

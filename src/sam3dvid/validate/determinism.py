@@ -35,10 +35,10 @@ class Again:
     root: Path
     rgb_noise: int = 0
 
-    def clips_of(self, chosen: Sequence[tuple[str, str]], named: bool) -> list[tuple[str, str]]:
-        """Return which of the chosen clips, (split, id), were made again.
+    def clips_of(self, root: Path, chosen: Sequence[tuple[str, str]], named: bool) -> list[tuple[str, str]]:
+        """Return which of the chosen clips, (split, id), of a dataset were made again.
 
-        named : whether each of them must have been.   Raises DataError (bad_argument) if one was not, or none at all.
+        named : whether each of them must have been.   Raises DataError (bad_argument) if one was not, or none at all, or if one is the same folder.
         """
         there = [name for name in chosen if (self.root / "clips" / name[0] / name[1]).is_dir()]
         if named and (gone := sorted(set(chosen) - set(there))):
@@ -46,6 +46,9 @@ class Again:
         if not there:
             hint = "make one of its clips again there, from the same configuration"
             raise DataError("bad_argument", self.root, "no clip that the dataset has too", "at least one, under the same name", hint)
+        for split, name in there:
+            if (self.root / "clips" / split / name).samefile(root / "clips" / split / name):
+                raise DataError("bad_argument", self.root, f"the clip {name} itself", "one that was made again", "name another dataset with --again")
         return there
 
 

@@ -18,6 +18,8 @@ from sam3dvid.validate.scene import Cast, Pose, Scene, Truth, edge_px, mismatch,
 HALF = 0.5
 CLEARLY = 0.25
 """A cause must leave at most this share of the mismatch, besides keeping the limit."""
+TURNED = ((0, -90.0), (0, 90.0), (0, 180.0), (2, 90.0), (2, 180.0), (2, -90.0))
+"""Axis and degrees by which a mesh is turned where its source's axes were taken for others."""
 STEPS_DEG = (8.0, 4.0, 2.0, 1.0, 0.5)
 """Turns that are tried, one after another, to find how an object is turned."""
 
@@ -45,7 +47,7 @@ def of_silhouette(frame: Frame, i: int, whole: Truth) -> str:
         return said
     said, least = min(((text, mismatch(whole, cast())) for text, cast in _causes(frame, i)), key=lambda pair: pair[1])
     if not _explains(least, before):
-        said, least = min((_moved(frame, i, whole), _turned(frame, i, whole)), key=lambda pair: pair[1])
+        said, least = min((_moved(frame, i, whole), _scaled(frame, i, whole), _turned(frame, i, whole)), key=lambda pair: pair[1])
     return f": it fits {said}" if _explains(least, before) else ""
 
 
@@ -88,8 +90,11 @@ def _causes(frame: Frame, i: int) -> Iterator[Cause]:
             yield f"the mesh of object {j + 1} at this place, as if their meshes were swapped", partial(scene.cast, j, pose)
     for other_t in sorted(set(range(scene.size.frames)) - {t}, key=lambda one: (abs(one - t), one)):
         yield f"the camera of frame {other_t}", partial(scene.cast, i, scene.pose(other_t, i))
-    for degrees in (-90.0, 90.0):
-        yield f"a mesh turned by {degrees:+g} degrees about x, as one with Y up would be", partial(scene.cast, i, pose.turned(turn(0, degrees)))
+    for axis, degrees in TURNED:
+        said = f"a mesh turned by {degrees:+g} degrees about {'xyz'[axis]}{', as one with Y up would be' if axis == 0 and abs(degrees) == 90 else ''}"
+        yield said, partial(scene.cast, i, pose.turned(turn(axis, degrees)))
+    for axis in range(3):
+        yield f"a mesh mirrored along {'xyz'[axis]}", partial(scene.cast, i, pose.turned(np.diag([-1.0 if one == axis else 1.0 for one in range(3)])))
     back = Pose(scene.T_cw[t, :3, :3] @ scene.R_wo[i].T, pose.t_co, pose.s)
     yield "R_wo transposed", partial(scene.cast, i, back)
 
@@ -107,6 +112,18 @@ def _moved(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:
         y += pose.t_co[2] * v / scene.K[1, 1]
         cast = scene.cast(i, pose.moved(x, y))
     return f"the object moved across the view by ({x / pose.s:+.3f}, {y / pose.s:+.3f}) s", mismatch(whole, cast)
+
+
+def _scaled(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:
+    """Return how an object of another size would fit, by the areas of both silhouettes."""
+    scene, cast, pose = frame.scene, frame.casts[i], frame.scene.pose(frame.t, i)
+    factor = 1.0
+    for _ in range(3):  # perspective makes the area grow a little faster than the square
+        if not cast.seen.any():
+            return "", np.inf
+        factor *= float(np.sqrt(np.count_nonzero(whole) / np.count_nonzero(cast.seen)))
+        cast = scene.cast(i, Pose(pose.R_co, pose.t_co, factor * pose.s))
+    return f"the object {factor:.3f} times as large", mismatch(whole, cast)
 
 
 def _turned(frame: Frame, i: int, whole: Truth) -> tuple[str, float]:

@@ -77,7 +77,7 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         looked |= _look(root, choice, asset_tasks, workers, progress)
     again_tasks: list[Task] = []
     if DETERMINISM in choice.suites and choice.again is not None:
-        again_tasks = [("again", *name) for name in choice.again.clips_of(chosen, named=bool(choice.clips))]
+        again_tasks = [("again", *name) for name in choice.again.clips_of(root, chosen, named=bool(choice.clips))]
         looked |= _look(root, choice, again_tasks, workers, progress)
     asset_facts: list[AssetFacts] = [result[1] for task in asset_tasks if not isinstance(result := looked[task], Fault)]
     whole.counts["files"] += sum((root / name).is_file() for name in ROOT_FILES)
@@ -105,6 +105,8 @@ def check_suites(choice: Choice) -> None:
         raise DataError("bad_argument", f"--suite {DETERMINISM}", "no other dataset", "the folder of a dataset with the same clips, made again", hint)
     if choice.again is not None and DETERMINISM not in choice.suites:
         raise DataError("bad_argument", "--again", f"suites {', '.join(choice.suites)}", f"suite {DETERMINISM} among them", f"add --suite {DETERMINISM}")
+    if choice.exact and GEOMETRY not in choice.suites:
+        raise DataError("bad_argument", "--exact", f"suites {', '.join(choice.suites)}", f"suite {GEOMETRY} among them", f"add --suite {GEOMETRY}")
     if GEOMETRY in choice.suites and find_spec("numba") is None:
         hint = "pip install 'reelmill[clips]', or name suites without it"
         raise DataError("bad_argument", f"--suite {GEOMETRY}", "the package numba is not installed", "what casts rays", hint)
