@@ -389,6 +389,16 @@ def test_the_picture_of_the_worst_shows_what_differs(dataset, tmp_path):
     assert main(line) == 1 and (tmp_path / "worst.png").read_bytes() == first
 
 
+def test_a_picture_of_nothing_is_not_written(dataset, tmp_path, capsys):
+    for t in range(4):
+        remove(f"{CLIP.path}/mask_visible/{t:03d}.png")(dataset)
+        for k in (1, 2, 3):
+            remove(f"{CLIP.path}/mask_amodal/obj{k}/{t:03d}.png")(dataset)
+    out = tmp_path / "worst.png"
+    assert main([str(dataset), "--any-size", "--suite=T3", "--workers=0", "--quiet", f"--picture={out}"]) == 1
+    assert not out.exists() and "not written, since T3 measured nothing" in capsys.readouterr().err
+
+
 def test_a_picture_needs_t3(valid, tmp_path, capsys):
     assert main([str(valid), "--any-size", "--suite=T1", f"--picture={tmp_path / 'worst.png'}"]) == 2
     assert "add --suite T3" in capsys.readouterr().err

@@ -23,7 +23,6 @@ def _validate(args: argparse.Namespace) -> int:
         raise DataError("bad_argument", "--picture", f"suites {', '.join(suites)}", f"suite {GEOMETRY} among them", f"add --suite {GEOMETRY}")
     try:
         report = validate_dataset(args.dataset, choice, args.workers, progress=not args.quiet)
-        drawn = args.picture is None or _draw(args.picture, args.dataset, report)
     except OSError as error:
         print_error(fault_from(error, args.dataset))
         return EXIT_BAD_INPUT
@@ -33,7 +32,7 @@ def _validate(args: argparse.Namespace) -> int:
         if args.json:
             write_json(Path(args.json), report.as_json())
         print("\n".join(plain(line) for line in (*report.lines(), *_summary(args.dataset, report))))
-    if not drawn:
+    if args.picture is not None and not _draw(args.picture, args.dataset, report):
         print(plain(f"{args.picture}: not written, since {GEOMETRY} measured nothing"), file=sys.stderr)
     for fault in report.not_looked:
         print_error(fault)
@@ -50,7 +49,7 @@ def _summary(dataset: Path, report: Report) -> list[str]:
     ]
     lines = {GEOMETRY: measures.line_of, DETERMINISM: determinism.line_of}
     figures = [f"{dataset}: {part.suite}: {lines[part.suite](part.figures)}" for part in report.suites if part.figures is not None]
-    return [*verdicts, *figures, f"{dataset}: {'valid' if report.valid else 'not valid'} ({counts})"]
+    return [*verdicts, *figures, f"{dataset}: {'valid' if report.valid else 'not valid'}" + (f" ({counts})" if counts else "")]
 
 
 def _draw(out: Path, dataset: Path, report: Report) -> bool:
