@@ -29,7 +29,7 @@ from tests.sam3dvid.datasets import CLIPS, write_dataset
 from tests.sam3dvid.spoiled import META, ONE, THREE, add, data, flip, masks, new, picture, pixel, put, remove
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = Choice(any_size=True)
+SMALL = Choice(("T1", "T2"), any_size=True)
 BOTH = [("T1", "passed"), ("T2", "passed")]
 
 
@@ -51,9 +51,12 @@ def verdicts(report):
 
 def test_a_valid_dataset_ends_with_0_and_says_what_was_looked_at(valid, capsys):
     assert main([str(valid), "--any-size", "--workers=0"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].startswith(f"{valid}: T3: 24 object-frames, mismatch at most 0.0000")
+    assert [*lines[:3], *lines[4:]] == [
         f"{valid}: T1 (schema and layout) passed",
         f"{valid}: T2 (visibility and cover) passed",
+        f"{valid}: T3 (geometry) passed",
         f"{valid}: valid (5 assets, 3 clips, 83 files, 12 frames, 6 objects)",
     ]
 
@@ -86,7 +89,7 @@ def test_what_the_machine_does_not_show_ends_with_2_and_is_no_fault_of_the_datas
 
 
 def test_another_size_is_a_fault_unless_it_is_allowed(valid):
-    report = validate_dataset(valid, Choice())
+    report = validate_dataset(valid, Choice(("T1", "T2")))
     assert verdicts(report) == [("T1", "failed"), ("T2", "passed")]
     assert report.lines() == [f"T1: {clip.path}/cameras.json: 4 frames of 64 x 64, expected 32 frames of 512 x 512" for clip in CLIPS]
 
@@ -166,10 +169,10 @@ def test_a_dataset_without_clips_is_not_valid(dataset):
     shutil.rmtree(dataset / "clips")
     (dataset / "clips").mkdir()
     (dataset / "manifest.jsonl").write_text("")
-    for suites in (("T1", "T2"), ("T2",)):
+    for suites in (("T1", "T2"), ("T2",), ("T3",)):
         report = validate_dataset(dataset, Choice(suites, any_size=True))
         assert "T1: clips: no clips in eval or train, expected at least one clip" in report.lines()
-        assert verdicts(report) == [("T1", "failed"), ("T2", "blocked")]
+        assert verdicts(report) == [("T1", "failed"), (suites[-1], "blocked")]
 
 
 def test_linked_assets_are_as_good_as_copies(dataset, tmp_path):

@@ -6,7 +6,7 @@ from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.datasets import Lent, write_dataset
 from tests.sam3dvid.spoiled import FAULTS
 
-SMALL = Choice(any_size=True)
+SMALL = Choice(("T1", "T2"), any_size=True)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,19 +15,23 @@ from sam3dvid.validate.dataset import Unreadable, read_json
 from sam3dvid.validate.frames import LOOSE_DEPTH, FrameFiles, look_at_frames
 from sam3dvid.validate.kinds import Float, Values
 from sam3dvid.validate.layout import look_at_clip_names
+from sam3dvid.validate.measures import Measures
 from sam3dvid.validate.meta import Meta, look_at_meta
-from sam3dvid.validate.report import LAYOUT, VISIBILITY, Found
+from sam3dvid.validate.report import GEOMETRY, LAYOUT, VISIBILITY, Found
 from sam3dvid.validate.schema import Cameras, Placed, look_at_cameras, look_at_objects
 from sam3dvid.validate.trajectory import look_at_trajectory
 from sam3dvid.validate.visibility import look_at_cover, look_at_spheres, look_at_visibility
 from shardwork.jsonio import Json
+
+if TYPE_CHECKING:
+    from sam3dvid.validate.geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True)
 class ClipFacts:
     """What other files and other clips are compared with; None or left out where the clip's own files are not in order.
 
-    clip : path of its folder.   objects : (asset_id, source) of each, in order.   background : the photo behind it.
+    clip : path of its folder.   objects : (asset_id, source) of each, in order.   background : the photo behind it.   measures : what T3 measured.
     """
 
     clip: str
@@ -36,10 +41,22 @@ class ClipFacts:
     arc_span_deg: float | None = None
     objects: tuple[tuple[str | None, str | None], ...] = ()
     background: Background | None = None
+    measures: Measures | None = None
 
 
-def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], any_size: bool) -> tuple[Found, ClipFacts]:
-    """Return what is found in a clip's folder. Raises OSError where the machine does not let us look."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A clip's JSON files, as far as they are in order.   clip : path of its folder."""
+
+    clip: str
+    split: str
+    cameras: Cameras
+    placed: list[Placed]
+    meta: Meta
+
+
+def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], any_size: bool, exact: bool = False) -> tuple[Found, ClipFacts]:
+    """Return what is found in a clip's folder.   exact : whether T3 has its stricter limits. Raises OSError where the machine does not let us look."""
     found, clip = Found(), f"clips/{split}/{clip_id}"
     found.counts["clips"] += 1
     cameras_json, objects_json, meta_json = (_read(found, root, f"{clip}/{name}.json") for name in ("cameras", "objects", "meta"))
@@ -53,9 +70,9 @@ def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], 
         positions = [one.t_wo for one in placed if one.t_wo is not None]
         if cameras.T_cw is not None and placed and len(positions) == len(placed):
             look_at_trajectory(meta_json[0], cameras.T_cw, positions, meta)
-    _look_at_files(found, root, clip, cameras, placed, meta, suites)
+    measures = _look_at_files(found, root, Records(clip, split, cameras, placed, meta), suites, exact)
     objects = tuple((one.asset_id, one.source) for one in placed)
-    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, meta.background)
+    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, meta.background, measures)
 
 
 def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
@@ -70,20 +87,34 @@ def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
         return None
 
 
-def _look_at_files(found: Found, root: Path, clip: str, cameras: Cameras, placed: list[Placed], meta: Meta, suites: Collection[str]) -> None:
+def _look_at_files(found: Found, root: Path, records: Records, suites: Collection[str], exact: bool) -> Measures | None:
+    """Return what T3 measured, if it was asked for and could look."""
+    clip, cameras, placed = records.clip, records.cameras, records.placed
     size = cameras.size
     present = look_at_clip_names(found, root, clip, size.frames if size else None, len(placed) or None)
     if size is None or not placed:
-        return found.block(VISIBILITY, clip)
+        for suite in (VISIBILITY, GEOMETRY):
+            found.block(suite, clip)
+        return None
     found.counts["frames"] += size.frames
     found.counts["objects"] += len(placed)
+    geometry = _geometry(found, root, records, LAYOUT not in suites, exact) if GEOMETRY in suites else None
     reach = _reach(cameras.T_cw, placed)
-    seen = look_at_frames(FrameFiles(root, clip, size, present, found), len(placed), LAYOUT in suites, reach)
+    seen = look_at_frames(FrameFiles(root, clip, size, present, found), len(placed), LAYOUT in suites, reach, geometry.look if geometry else None)
     if VISIBILITY in suites:
-        look_at_visibility(found, clip, seen, size, meta)
-        look_at_cover(found, clip, cameras.T_cw, size, meta)
+        look_at_visibility(found, clip, seen, size, records.meta)
+        look_at_cover(found, clip, cameras.T_cw, size, records.meta)
         look_at_spheres(found, clip, placed)
-    return None
+    return None if geometry is None else geometry.close()
+
+
+def _geometry(found: Found, root: Path, records: Records, tell: bool, exact: bool) -> Geometry | None:
+    """Return T3 ready for a clip's frames, or None where what it needs is not in order.   tell : whether T1 does not tell of meshes."""
+    # here, since it loads the compiler, which no other suite needs
+    from sam3dvid.validate.geometry import Geometry, scene_of
+
+    scene = scene_of(found, root, records.clip, records.split, records.cameras, records.placed, tell)
+    return None if scene is None else Geometry(found, records.clip, scene, exact)
 
 
 def _reach(T_cw: Float | None, placed: list[Placed]) -> Float | None:

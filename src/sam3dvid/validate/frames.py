@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,10 +64,15 @@ class FrameFiles:
             return None
 
 
-def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool, reach: Float | None = None) -> Seen:
+Compare = Callable[[int, Picture | None, Sequence[NDArray[np.bool_] | None], NDArray[np.float32] | None], None]
+"""What else looks at a frame: its number, mask_visible, the silhouettes and depth, each None that is missing or not in order."""
+
+
+def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool, reach: Float | None = None, compare: Compare | None = None) -> Seen:
     """Return what the masks show; faults are noted.
 
     pixels : whether colours and depth are looked at too.   reach : (F, N, 2), least and greatest depth that an object can have, None if it is not known.
+    compare : is given every frame.
     """
     shape = (files.size.frames, num_objects)
     seen = Seen(np.full(shape, -1, np.int64), np.full(shape, -1, np.int64))
@@ -87,7 +92,10 @@ def look_at_frames(files: FrameFiles, num_objects: int, pixels: bool, reach: Flo
         if pixels:
             known = [whole for whole in wholes if whole is not None]
             _look_at_colours(files, t, mask, np.logical_or.reduce(known) if len(known) == num_objects else None)
-            _look_at_depth(files, t, mask, None if reach is None else reach[t])
+        if pixels or compare is not None:
+            depth = _look_at_depth(files, t, mask, None if reach is None else reach[t])
+            if compare is not None:
+                compare(t, mask, wholes, depth)
     return seen
 
 
@@ -112,11 +120,12 @@ def _amodal(files: FrameFiles, name: str) -> NDArray[np.bool_] | None:
     return whole
 
 
-def _look_at_depth(files: FrameFiles, t: int, mask: Picture | None, reach: Float | None) -> None:
+def _look_at_depth(files: FrameFiles, t: int, mask: Picture | None, reach: Float | None) -> NDArray[np.float32] | None:
+    """Return depth, or None unless it and the mask are there and every value is NaN or finite and above 0."""
     name = f"depth/{t:03d}.npz"
     depth = files.depth(name)
     if depth is None or mask is None:
-        return
+        return None
     empty, background = np.isnan(depth), mask == 0
     if (odd := int(np.count_nonzero(empty & ~background))) != 0:
         files.fault(name, f"{odd} pixels of objects without depth", "finite depth wherever mask_visible is above 0", "hole")
@@ -125,8 +134,10 @@ def _look_at_depth(files: FrameFiles, t: int, mask: Picture | None, reach: Float
     wrong = ~empty & ~((depth > 0) & (depth < np.inf))
     if (odd := int(np.count_nonzero(wrong))) != 0:
         files.fault(name, f"{odd} depths such as {depth[wrong][0]}", "finite depths above 0", "value")
-    elif reach is not None:
+        return None
+    if reach is not None:
         _look_at_reach(files, name, depth, mask, reach)
+    return depth
 
 
 def _look_at_reach(files: FrameFiles, name: str, depth: NDArray[np.float32], mask: Picture, reach: Float) -> None:

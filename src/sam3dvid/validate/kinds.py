@@ -117,10 +117,12 @@ class Values:
         self.fault(at, shown(value), shown(wanted))
         return False
 
-    def near(self, at: str, value: Float | float | None, wanted: Float | float, tolerance: float = EXACT) -> None:
-        """Note a number or an array that lies further from what it must be than rounding carries it."""
+    def near(self, at: str, value: Float | float | None, wanted: Float | float, tolerance: float = EXACT) -> bool:
+        """Return whether a number or an array is what it must be; one that lies further from it than rounding carries it is noted, None is not."""
         if value is not None and (off := float(np.abs(np.asarray(value) - wanted).max())) > tolerance:
             self.fault(at, f"{shown(np.asarray(value).tolist())}, off by {off:.3g}", f"{shown(np.asarray(wanted).tolist())} to {tolerance:g}")
+            return False
+        return value is not None
 
     def rotation(self, at: str, R: Float, alike: str = "") -> bool:
         """Return whether a (3, 3) matrix turns and does nothing else."""

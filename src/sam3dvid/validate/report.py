@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from shardwork.errors import Fault, Problem
 from shardwork.jsonio import Json
 
-LAYOUT, VISIBILITY = "T1", "T2"
-SUITES = {LAYOUT: "schema and layout", VISIBILITY: "visibility and cover"}
+LAYOUT, VISIBILITY, GEOMETRY, DETERMINISM = "T1", "T2", "T3", "T4"
+SUITES = {LAYOUT: "schema and layout", VISIBILITY: "visibility and cover", GEOMETRY: "geometry", DETERMINISM: "determinism"}
 """Suite -> what it is about."""
+USUAL = (LAYOUT, VISIBILITY, GEOMETRY)
+"""Suites that need the dataset alone: those that are run if none is chosen."""
 PASSED, FAILED, BLOCKED = "passed", "failed", "blocked"
 """Verdicts of a suite. Blocked: it found no fault, but something that it must look at is not in order, and T1 says what."""
 
@@ -52,12 +54,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """One suite's part.   blocked : what it could not look at; T1 names the faults of it."""
+    """One suite's part.   blocked : what it could not look at; T1 names the faults of it.   figures : what it measured, ready for JSON; None for none."""
 
     suite: str
     verdict: str
     faults: tuple[Problem, ...]
     blocked: tuple[str, ...]
+    figures: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Report:
                     "blocked": list(part.blocked),
                     "faults": [asdict(problem) for problem in part.faults],
                     "verdict": part.verdict,
+                    **({} if part.figures is None else {"figures": part.figures}),
                 }
                 for part in self.suites
             },
@@ -101,10 +105,12 @@ class Report:
         }
 
 
-def report_of(found: Iterable[Found], suites: Sequence[str], clips: Sequence[str], not_looked: Sequence[Fault]) -> Report:
+def report_of(
+    found: Iterable[Found], suites: Sequence[str], clips: Sequence[str], not_looked: Sequence[Fault], figures: Mapping[str, Json] | None = None
+) -> Report:
     """Return the report of what single looks found, in their order.
 
-    suites : those asked for. If T1 was not, its faults are told all the same where they block another suite.
+    suites : those asked for. If T1 was not, its faults are told all the same where they block another suite.   figures : suite -> what it measured.
     """
     faults: dict[str, list[Problem]] = {suite: [] for suite in SUITES}
     blocked: dict[str, list[str]] = {suite: [] for suite in SUITES}
@@ -120,6 +126,13 @@ def report_of(found: Iterable[Found], suites: Sequence[str], clips: Sequence[str
                 blocked[suite].append(where)
     shown = [suite for suite in SUITES if suite in suites or faults[suite]]
     parts = [
-        SuiteReport(suite, FAILED if faults[suite] else BLOCKED if blocked[suite] else PASSED, tuple(faults[suite]), tuple(blocked[suite])) for suite in shown
+        SuiteReport(
+            suite,
+            FAILED if faults[suite] else BLOCKED if blocked[suite] else PASSED,
+            tuple(faults[suite]),
+            tuple(blocked[suite]),
+            (figures or {}).get(suite),
+        )
+        for suite in shown
     ]
     return Report(tuple(parts), tuple(clips), dict(sorted(counts.items())), tuple(not_looked))

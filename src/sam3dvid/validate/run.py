@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from sam3dvid.validate.assets import AssetFacts, look_at_asset
 from sam3dvid.validate.clips import ClipFacts, look_at_clip
+from sam3dvid.validate.determinism import Again, differences_of, look_at_again
 from sam3dvid.validate.layout import ROOT_FILES, ROOT_FOLDERS, look_at_names, names_in, note_extra
 from sam3dvid.validate.leaks import look_for_leaks
-from sam3dvid.validate.report import LAYOUT, SUITES, VISIBILITY, Found, Report, report_of
+from sam3dvid.validate.measures import TYPICAL, TYPICAL_SHARE, Measures, figures_of, typical_share
+from sam3dvid.validate.report import DETERMINISM, GEOMETRY, LAYOUT, USUAL, VISIBILITY, Found, Report, report_of
 from sam3dvid.validate.schema import CLIP_ID, ID, SPLITS
 from sam3dvid.validate.splits import look_at_config, look_at_manifest, look_at_objects_assets
 from shardwork.errors import DataError, Fault, fault_from
@@ -25,18 +28,21 @@ from shardwork.progress import Progress
 class Choice:
     """What is looked at.
 
-    suites : of SUITES.   splits : of eval and train.   clips : ids, all if empty; then only their assets are looked at.
+    suites : of SUITES; T4 needs `again`.   splits : of eval and train.   clips : ids, all if empty; then only their assets are looked at.
     any_size : whether clips of other sizes than 32 frames of 512 x 512 are in order; for tests and demonstrations.
+    exact : whether T3 has the limits of exact renders.   again : what T4 compares with.
     """
 
-    suites: tuple[str, ...] = tuple(SUITES)
+    suites: tuple[str, ...] = USUAL
     splits: tuple[str, ...] = SPLITS
     clips: tuple[str, ...] = ()
     any_size: bool = False
+    exact: bool = False
+    again: Again | None = None
 
 
 Task = tuple[str, str, str]
-"""("clip" or "asset", split, id)."""
+"""("clip", "asset" or "again", split, id)."""
 
 
 def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, progress: bool = False) -> Report:
@@ -49,6 +55,7 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         raise DataError(
             "bad_argument", root, "not a folder" if root.exists() else "no such folder", "the folder of a dataset", "name the folder with manifest.jsonl"
         )
+    check_suites(choice)
     whole = Found()
     look_at_names(whole, root, "", ROOT_FILES, ROOT_FOLDERS)
     clips = _folders(whole, root, "clips", CLIP_ID)
@@ -57,9 +64,10 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     if unknown := set(choice.clips) - {clip_id for _, clip_id in chosen}:
         raise DataError("bad_argument", root, f"no clip {min(unknown)}", "ids of clips in the chosen splits", "see the folders under clips/")
     if not choice.clips and not chosen:
-        whole.block(VISIBILITY, "clips")
+        for suite in (VISIBILITY, GEOMETRY):
+            whole.block(suite, "clips")
         whole.add(LAYOUT, "clips", f"no clips in {' or '.join(choice.splits)}", "at least one clip")
-    tasks: list[Task] = [("clip", *name) for name in chosen]
+    tasks: list[Task] = [("clip", *name) for name in chosen if set(choice.suites) & set(USUAL)]
     looked: dict[Task, Any] = _look(root, choice, tasks, workers, progress)
     facts: list[ClipFacts] = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
     asset_tasks: list[Task] = []
@@ -67,6 +75,10 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         used = {(one.split, asset_id) for one in facts for asset_id, _ in one.objects}
         asset_tasks = [("asset", *name) for name in assets if name[0] in choice.splits and (not choice.clips or name in used)]
         looked |= _look(root, choice, asset_tasks, workers, progress)
+    again_tasks: list[Task] = []
+    if DETERMINISM in choice.suites and choice.again is not None:
+        again_tasks = [("again", *name) for name in choice.again.clips_of(root, chosen, named=bool(choice.clips))]
+        looked |= _look(root, choice, again_tasks, workers, progress)
     asset_facts: list[AssetFacts] = [result[1] for task in asset_tasks if not isinstance(result := looked[task], Fault)]
     whole.counts["files"] += sum((root / name).is_file() for name in ROOT_FILES)
     if LAYOUT in choice.suites:
@@ -74,9 +86,37 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         look_at_manifest(whole, root, clips, facts)
         look_at_objects_assets(whole, facts, set(assets), asset_facts)
         look_for_leaks(whole, facts, set(assets), asset_facts)
-    parts = [whole, *(result[0] for task in (*asset_tasks, *tasks) if not isinstance(result := looked[task], Fault))]
-    faults = [result for task in (*asset_tasks, *tasks) if isinstance(result := looked[task], Fault)]
-    return report_of(parts, choice.suites, [one.clip for one in facts], faults)
+    measures = [one.measures for one in facts if one.measures is not None]
+    if choice.exact:
+        _look_at_share(whole, measures)
+    compared = [result[1] for task in again_tasks if not isinstance(result := looked[task], Fault)]
+    figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared)}
+    every = (*asset_tasks, *tasks, *again_tasks)
+    parts = [whole, *(result[0] for task in every if not isinstance(result := looked[task], Fault))]
+    faults = [result for task in every if isinstance(result := looked[task], Fault)]
+    names = sorted({one.clip for one in (*facts, *compared)})
+    return report_of(parts, choice.suites, names, faults, figures)
+
+
+def check_suites(choice: Choice) -> None:
+    """Raise DataError (bad_argument) for suites that lack what they need."""
+    if DETERMINISM in choice.suites and choice.again is None:
+        hint = "make some of its clips again in another results folder (the same configuration, another name of the run), and name its dataset with --again"
+        raise DataError("bad_argument", f"--suite {DETERMINISM}", "no other dataset", "the folder of a dataset with the same clips, made again", hint)
+    if choice.again is not None and DETERMINISM not in choice.suites:
+        raise DataError("bad_argument", "--again", f"suites {', '.join(choice.suites)}", f"suite {DETERMINISM} among them", f"add --suite {DETERMINISM}")
+    if choice.exact and GEOMETRY not in choice.suites:
+        raise DataError("bad_argument", "--exact", f"suites {', '.join(choice.suites)}", f"suite {GEOMETRY} among them", f"add --suite {GEOMETRY}")
+    if GEOMETRY in choice.suites and find_spec("numba") is None:
+        hint = "pip install 'reelmill[clips]', or name suites without it"
+        raise DataError("bad_argument", f"--suite {GEOMETRY}", "the package numba is not installed", "what casts rays", hint)
+
+
+def _look_at_share(whole: Found, measures: Sequence[Measures]) -> None:
+    """Note too few object-frames that fit as well as exact renders do."""
+    share = typical_share(measures)
+    if share is not None and share < TYPICAL_SHARE:
+        whole.add(GEOMETRY, "clips", f"{share:.2%} of object-frames with a mismatch of at most {TYPICAL}", f"at least {TYPICAL_SHARE:.0%} (exact)")
 
 
 def _folders(found: Found, root: Path, top: str, pattern: str) -> list[tuple[str, str]]:
@@ -92,19 +132,23 @@ def _folders(found: Found, root: Path, top: str, pattern: str) -> list[tuple[str
     return folders
 
 
-def _look_at(root: Path, suites: Collection[str], any_size: bool, task: Task) -> Any:
+def _look_at(root: Path, choice: Choice, task: Task) -> Any:
     kind, split, name = task
     try:
-        return look_at_clip(root, split, name, suites, any_size) if kind == "clip" else look_at_asset(root, split, name)
+        if kind == "again" and choice.again is not None:
+            return look_at_again(root, choice.again, f"clips/{split}/{name}", LAYOUT not in choice.suites)
+        if kind == "clip":
+            return look_at_clip(root, split, name, choice.suites, choice.any_size, choice.exact)
+        return look_at_asset(root, split, name)
     except OSError as error:
-        return fault_from(error, f"{kind}s/{split}/{name}")
+        return fault_from(error, _name(task))
 
 
 def _look(root: Path, choice: Choice, tasks: Sequence[Task], workers: int, progress: bool) -> dict[Task, Any]:
     """Return for each task what it found with its facts, or the fault that kept it from looking."""
     if not tasks:
         return {}
-    work = partial(_look_at, root, choice.suites, choice.any_size)
+    work = partial(_look_at, root, choice)
     if not progress:
         return dict(run_tasks(work, tasks, workers, _name))
     results = {}
@@ -116,4 +160,4 @@ def _look(root: Path, choice: Choice, tasks: Sequence[Task], workers: int, progr
 
 
 def _name(task: Task) -> str:
-    return f"{task[0]}s/{task[1]}/{task[2]}"
+    return f"{'assets' if task[0] == 'asset' else 'clips'}/{task[1]}/{task[2]}"

@@ -35,11 +35,12 @@ class Size:
 class Cameras:
     """What cameras.json says, as far as it is in order.
 
-    size : None unless it can be used.   T_cw : (F, 4, 4), None unless that of every frame is a rigid motion.
+    size : None unless it can be used.   T_cw : (F, 4, 4), None unless that of every frame is a rigid motion.   K : (3, 3), None unless it is the format's.
     """
 
     size: Size | None
     T_cw: Float | None
+    K: Float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Placed:
     source: str | None
     t_wo: Float | None
     scale: float | None
+    R_wo: Float | None = None
 
 
 def pinhole(width: int, height: int, hfov_deg: float) -> Float:
@@ -72,9 +74,11 @@ def look_at_cameras(values: Values, content: Json, any_size: bool) -> Cameras:
     size = Size(len(frames), width, height) if width and height and frames else None
     if size is not None and not any_size and size != Size():
         values.fault("", f"{size.frames} frames of {size.width} x {size.height}", f"{FRAMES} frames of {WIDTH} x {HEIGHT}")
+    K = None
     if "K" in record and width and height:
-        values.near("K", values.array("K", record["K"], (3, 3)), pinhole(width, height, HFOV_DEG))
-    return Cameras(size, _poses(values, frames))
+        wanted = pinhole(width, height, HFOV_DEG)
+        K = wanted if values.near("K", values.array("K", record["K"], (3, 3)), wanted) else None
+    return Cameras(size, _poses(values, frames), K)
 
 
 def _poses(values: Values, frames: list[Json]) -> Float | None:
@@ -123,12 +127,13 @@ def _object(values: Values, at: str, k: int, entry: Json, split: str, num_object
         if key in record and (path := values.text(f"{at}.{key}", record[key])) is not None and asset_id is not None:
             values.same(f"{at}.{key}", path, f"assets/{split}/{asset_id}/{name}")
     rotation = values.array(f"{at}.R_wo", record["R_wo"], (3, 3)) if "R_wo" in record else None
-    if rotation is not None:
-        values.rotation(f"{at}.R_wo", rotation)
+    if rotation is not None and not values.rotation(f"{at}.R_wo", rotation):
+        rotation = None
     t_wo = values.array(f"{at}.t_wo", record["t_wo"], (3,)) if "t_wo" in record else None
     if t_wo is not None and (away := float(np.linalg.norm(t_wo))) > math.cbrt(num_objects) + 1e-9:
         values.fault(f"{at}.t_wo", f"{away:.6g} from the world's origin", f"within a ball of radius {num_objects}^(1/3)")
-    return Placed(asset_id, source, t_wo, _scale(values, f"{at}.s_wo", record["s_wo"]) if "s_wo" in record else None)
+    scale = _scale(values, f"{at}.s_wo", record["s_wo"]) if "s_wo" in record else None
+    return Placed(asset_id, source, t_wo, scale, rotation)
 
 
 def _scale(values: Values, at: str, value: Json) -> float | None:
