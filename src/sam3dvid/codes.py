@@ -43,6 +43,8 @@ CODES: dict[str, str] = {
     "no_backgrounds": "The pool holds no picture for the split.",
     "plan_exhausted": "Every attempt to plan the clip was rejected; the row says how often for which reason.",
     "bad_plan": "A plan's file is not what plan_clips writes.",
+    # clips
+    "bad_clip": "A clip's file is not of the kind, form or shape that the format has.",
     # downloads
     "download_failed": "A download failed again and again, or the server refused it.",
     "digest_mismatch": "A downloaded file has another size or digest than its source states.",
@@ -88,6 +90,7 @@ HINTS: dict[str, str] = {
     "no_backgrounds": "add pictures, or change eval_fraction and build the pool in a new folder",
     "plan_exhausted": "leave the gap, or raise max_attempts; where many clips end so, look for assets that are thin and backgrounds that are wide and low",
     "bad_plan": "run the workflow with verify: full, which makes it again",
+    "bad_clip": "see what python -m sam3dvid.validate says of the dataset, then make the clip again",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",
     "digest_mismatch": "run the same command again; if it stays, the source was changed: report it there",
     "bad_answer": "look at the address in a browser; the server may be down or its interface changed",
