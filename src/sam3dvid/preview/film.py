@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from sam3dvid.preview.clip import Clip, Frame, Rgb
 from sam3dvid.preview.panels import paint_all, paint_depth
-from sam3dvid.preview.sheet import fit
 from sam3dvid.preview.survey import Survey
+from sam3dvid.preview.window import fit
 from shardwork.errors import Fault
 
 STRIP_PX = 24
@@ -30,7 +30,7 @@ def draw_frame(clip: Clip, t: int, frame: Frame, survey: Survey) -> Rgb:
 
     Returns (H' + 24, 3 W', 3) uint8, H' and W' as `fit` shows a panel, one more row or column where that is odd.
     """
-    views = np.concatenate([fit(picture) for picture in (frame.rgb, paint_all(clip, t, frame), paint_depth(frame, survey))], axis=1)
+    views = np.concatenate([fit(frame.rgb), paint_all(clip, t, frame, survey), fit(paint_depth(frame, survey))], axis=1)
     height, width = views.shape[:2]
     canvas = Image.new("RGB", (width + width % 2, STRIP_PX + height + height % 2), STRIP)
     off = int(survey.strays[t].sum()) + int(survey.bare[t].sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from typing import cast
 
 import cv2
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sam3dvid.preview.clip import Clip, Float, Frame, Mask, Rgb
 from sam3dvid.preview.project import object_axes, segment, strays, voxels_in_frame, world_up
 from sam3dvid.preview.survey import Survey
+from sam3dvid.preview.window import Window, whole
 
 PALETTE = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (204, 121, 167))
 """Colours of objects 1 to 4, told apart by colour-blind eyes too. Source: Okabe and Ito 2008."""
@@ -48,16 +49,19 @@ def paint_depth(frame: Frame, survey: Survey) -> Rgb:
 
     Red: depth where mask_visible has none or the other way round, and depths that are infinite or not above 0.   Returns (H, W, 3) uint8.
     """
-    empty = np.isnan(frame.depth)
-    good = np.isfinite(frame.depth) & (frame.depth > 0)
-    inverse = 1 / np.where(good, frame.depth, 1).astype(np.float64)
-    near, far = 1 / survey.nearest, 1 / survey.farthest
-    level = np.where(good, (inverse - far) / max(near - far, 1e-12), 0.0) if survey.nearest <= survey.farthest else np.zeros(frame.depth.shape)
-    picture = depth_colours(level)
-    rows, columns = np.indices(frame.depth.shape)
-    picture[empty] = np.array(HATCH, np.uint8)[((rows + columns) // HATCH_PX % 2)[empty]][:, None]
+    empty, good = np.isnan(frame.depth), np.isfinite(frame.depth) & (frame.depth > 0)
+    picture = _stripes(frame.depth.shape).copy()
+    if survey.nearest <= survey.farthest:
+        near, far = 1 / survey.nearest, 1 / survey.farthest
+        picture[good] = depth_colours((1 / frame.depth[good, None].astype(np.float64) - far) / max(near - far, 1e-12))[:, 0]
     picture[(empty == (frame.mask > 0)) | ~(empty | good)] = ALARM
     return picture
+
+
+@cache
+def _stripes(shape: tuple[int, int]) -> Rgb:
+    rows, columns = np.indices(shape)
+    return np.repeat(np.array(HATCH, np.uint8)[(rows + columns) // HATCH_PX % 2][..., None], 3, axis=2)
 
 
 def depth_colours(level: Float) -> Rgb:
@@ -66,32 +70,38 @@ def depth_colours(level: Float) -> Rgb:
     return np.ascontiguousarray(bgr[..., ::-1], np.uint8)
 
 
-def paint_voxels(clip: Clip, t: int, frame: Frame) -> Rgb:
+def paint_voxels(clip: Clip, t: int, frame: Frame, survey: Survey) -> Rgb:
     """Return dimmed rgb with the voxels' centres, near ones lighter and over far ones, and the silhouettes' edges.
 
     Red: voxels that lie too far from their object's silhouette.   Returns (H, W, 3) uint8.
     """
     picture = _dimmed(frame.rgb)
-    _dots(picture, clip, t, frame)
+    _dots(picture, clip, t)
     _outline(picture, clip, frame, lighter=0.6)
-    _alarms(picture, clip, t, frame)
+    _alarms(picture, clip, t, frame, survey)
     return picture
 
 
-def paint_axes(clip: Clip, t: int, frame: Frame) -> Rgb:
-    """Return dimmed rgb with each object's axes (x red, y green, z blue, half a canonical unit long) and the world's up (white).   Returns (H, W, 3) uint8."""
+def paint_axes(clip: Clip, t: int, frame: Frame, window: Window) -> Rgb:
+    """Return dimmed rgb with each object's axes (x red, y green, z blue, half a canonical unit long) and the world's up (white), as the window shows it.
+
+    Returns (H', W', 3) uint8: lines are drawn last, and so are fine where the frame is enlarged.
+    """
     picture = _dimmed(frame.rgb)
     _outline(picture, clip, frame)
-    _axes(picture, clip, t, labels=True)
+    picture = window.shown(picture)
+    _axes(picture, clip, t, window, labels=True)
     return picture
 
 
-def paint_all(clip: Clip, t: int, frame: Frame) -> Rgb:
-    """Return masks, voxels and axes in one picture, for the film.   Returns (H, W, 3) uint8."""
+def paint_all(clip: Clip, t: int, frame: Frame, survey: Survey) -> Rgb:
+    """Return masks, voxels and axes in one picture, for the film: the whole frame, as `window.whole` shows it.   Returns (H', W', 3) uint8."""
     picture = paint_masks(clip, frame)
-    _dots(picture, clip, t, frame, strength=0.55)
-    _axes(picture, clip, t, labels=False)
-    _alarms(picture, clip, t, frame)
+    _dots(picture, clip, t, strength=0.55)
+    _alarms(picture, clip, t, frame, survey)
+    window = whole(clip.size)
+    picture = window.shown(picture)
+    _axes(picture, clip, t, window, labels=False)
     return picture
 
 
@@ -126,7 +136,7 @@ def edge(mask: Mask) -> Mask:
     return cast(Mask, mask & ~inside)
 
 
-def _dots(picture: Rgb, clip: Clip, t: int, frame: Frame, strength: float = 1.0) -> None:
+def _dots(picture: Rgb, clip: Clip, t: int, strength: float = 1.0) -> None:
     """Draw each object's voxels, far ones first.   picture : (H, W, 3), changed."""
     pixels, depths, colours, sizes = [], [], [], []
     for one in clip.objects:
@@ -164,39 +174,44 @@ def _stamp(picture: Rgb, pixels: NDArray[np.int64], colours: Rgb, sizes: NDArray
     flat[drawn] = np.rint(flat[drawn] * (1 - strength) + colours[owner[drawn]] * strength).astype(np.uint8)
 
 
-def _alarms(picture: Rgb, clip: Clip, t: int, frame: Frame) -> None:
+def _alarms(picture: Rgb, clip: Clip, t: int, frame: Frame, survey: Survey) -> None:
     """Draw the voxels that lie too far from their object's silhouette, in red.   picture : (H, W, 3), changed."""
     for one, silhouette in zip(clip.objects, frame.amodal, strict=True):
-        dots = voxels_in_frame(clip, t, one)
-        wrong = dots.pixels()[strays(dots, silhouette)]
-        _stamp(picture, wrong, np.full((len(wrong), 3), ALARM, np.uint8), np.full(len(wrong), 3), 1.0)
+        if survey.strays[t, one.k - 1]:
+            dots = voxels_in_frame(clip, t, one)
+            wrong = dots.pixels()[strays(dots, silhouette)]
+            _stamp(picture, wrong, np.full((len(wrong), 3), ALARM, np.uint8), np.full(len(wrong), 3), 1.0)
 
 
-def _axes(picture: Rgb, clip: Clip, t: int, labels: bool) -> None:
-    """Draw the world's up from the middle between the objects, and each object's axes, far objects first.   picture : (H, W, 3), changed."""
-    small = picture.shape[1] < 256
-    _arrow(picture, segment(clip, t, *world_up(clip)), UP, small, "up" if labels else "")
-    lines: list[tuple[float, Callable[[], None]]] = []
+def _axes(picture: Rgb, clip: Clip, t: int, window: Window, labels: bool) -> None:
+    """Draw the world's up from the middle between the objects, and each object's axes, the farthest end first.   picture : as the window shows it, changed."""
+    lines = [(np.inf, segment(clip, t, *world_up(clip)), UP, "up")]
     for one in clip.objects:
         origin, *ends = object_axes(one)
-        for axis, end in enumerate(ends):
-            z = float(clip.T_cw[t, 2, :3] @ end)
-            drawn, name = segment(clip, t, origin, end), f"xyz"[axis] if labels else ""
-            lines.append((z, lambda drawn=drawn, axis=axis, name=name: _arrow(picture, drawn, AXES[axis], small, name)))  # type: ignore[misc]
-    for _, draw in sorted(lines, key=lambda line: -line[0]):
-        draw()
+        for name, colour, end in zip("xyz", AXES, ends, strict=True):
+            lines.append((float(clip.T_cw[t, 2, :3] @ end), segment(clip, t, origin, end), colour, name))
+    for _, uv, colour, name in sorted(lines, key=lambda line: -line[0]):
+        if uv is not None:
+            _arrow(picture, window.place(uv), colour, name if labels else "")
+    for one in clip.objects if labels else ():
+        if (uv := segment(clip, t, one.t_wo, one.t_wo)) is not None:
+            _write(picture, str(one.k), window.place(uv[0]), PALETTE[one.k - 1], 0.6)
 
 
-def _arrow(picture: Rgb, uv: Float | None, colour: tuple[int, ...], small: bool, label: str) -> None:
-    """Draw an arrow with a dark rim.   uv : (2, 2), px, or None."""
-    if uv is None:
-        return
+def _arrow(picture: Rgb, uv: Float, colour: tuple[int, ...], label: str) -> None:
+    """Draw a line with a dark rim and a dot at its end.   uv : (2, 2), px."""
     start, end = ((int(x), int(y)) for x, y in np.rint(uv * (1 << SHIFT)))
-    for shade, width in (((0, 0, 0), 1 if small else 4), (colour, 1 if small else 2)):
-        cv2.line(picture, start, end, shade, width, cv2.LINE_AA, SHIFT)
-        cv2.circle(picture, end, (1 if small else 3 + (width > 2)) << SHIFT, shade, cv2.FILLED, cv2.LINE_AA, SHIFT)
-    if label and not small:
+    for shade, rim in (((0, 0, 0), 2), (colour, 0)):
+        cv2.line(picture, start, end, shade, 2 + rim, cv2.LINE_AA, SHIFT)
+        cv2.circle(picture, end, (3 << SHIFT) + (rim << SHIFT) // 2, shade, cv2.FILLED, cv2.LINE_AA, SHIFT)
+    if label:
         way = uv[1] - uv[0]
-        x, y = uv[1] + 9 * way / max(float(np.hypot(*way)), 1e-9)
-        for shade, width in (((0, 0, 0), 3), (colour, 1)):
-            cv2.putText(picture, label, (int(x) - 4 * len(label), int(y) + 4), cv2.FONT_HERSHEY_SIMPLEX, 0.42, shade, width, cv2.LINE_AA)
+        _write(picture, label, uv[1] + 12 * way / max(float(np.hypot(*way)), 1e-9), colour, 0.45)
+
+
+def _write(picture: Rgb, text: str, uv: Float, colour: tuple[int, ...], size: float) -> None:
+    """Write a few letters with a dark rim around a point.   uv : (2,), px."""
+    (width, height), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, size, 1)
+    place = (round(float(uv[0]) - width / 2), round(float(uv[1]) + height / 2))
+    for shade, thickness in (((0, 0, 0), 3), (colour, 1)):
+        cv2.putText(picture, text, place, cv2.FONT_HERSHEY_SIMPLEX, size, shade, thickness, cv2.LINE_AA)

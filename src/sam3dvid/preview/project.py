@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sam3dvid.conventions import pose_in_camera, project, rotate
 from sam3dvid.preview.clip import GRID, Clip, Float, Mask, Placed
+from sam3dvid.preview.window import box_of
 
 LEAST_PX = 2.0
 """How far a voxel may lie from a silhouette before it is said."""
@@ -63,10 +64,15 @@ def strays(dots: Dots, silhouette: Mask) -> Mask:
     silhouette : (H, W) bool.   Returns (V,) bool. Where the frame ends the silhouette is cut: a voxel outside of the frame is none.
     """
     height, width = silhouette.shape
-    pixels = dots.pixels()
+    pixels, stray = dots.pixels(), cast(Mask, dots.z <= 0)
     within = (pixels >= 0).all(axis=1) & (pixels < (width, height)).all(axis=1)
-    stray: Mask = dots.z <= 0
-    stray[within] = _distance_to(silhouette)[pixels[within, 1], pixels[within, 0]] > dots.allowed_px[within]
+    # what lies outside of this box is too far from the silhouette, wherever that is
+    box = box_of(silhouette).grown(math.ceil(float(dots.allowed_px.max(initial=LEAST_PX))), width, height)
+    near = within & (pixels >= (box.left, box.top)).all(axis=1) & (pixels < (box.right, box.bottom)).all(axis=1)
+    stray[within & ~near] = True
+    if not box.empty:
+        columns, rows = (pixels[near] - (box.left, box.top)).T
+        stray[near] = _distance_to(box.of(silhouette))[rows, columns] > dots.allowed_px[near]
     return stray
 
 
@@ -76,13 +82,18 @@ def bare(dots: Dots, silhouette: Mask) -> Mask:
     silhouette : (H, W) bool.   Returns (H, W) bool. It sees what `strays` cannot: an object drawn too small, or moved out of the frame.
     """
     most = float(dots.allowed_px.max(initial=LEAST_PX))
-    # voxels just outside of the frame count too
-    margin = min(math.ceil(most), max(silhouette.shape))
-    pixels = dots.pixels() + margin
-    seen = np.zeros((silhouette.shape[0] + 2 * margin, silhouette.shape[1] + 2 * margin), np.bool_)
+    height, width = silhouette.shape
+    box, found = box_of(silhouette), np.zeros((height, width), np.bool_)
+    if box.empty:
+        return found
+    # voxels a little outside of the box, and of the frame, count too
+    margin = min(math.ceil(most), max(height, width))
+    pixels = dots.pixels() - (box.left, box.top) + margin
+    seen = np.zeros((box.bottom - box.top + 2 * margin, box.right - box.left + 2 * margin), np.bool_)
     within = (pixels >= 0).all(axis=1) & (pixels < (seen.shape[1], seen.shape[0])).all(axis=1)
     seen[pixels[within, 1], pixels[within, 0]] = True
-    return cast(Mask, silhouette & (_distance_to(seen)[margin:-margin, margin:-margin] > most))
+    box.of(found)[:] = box.of(silhouette) & (_distance_to(seen)[margin:-margin, margin:-margin] > most)
+    return found
 
 
 def _distance_to(mask: Mask) -> NDArray[np.float32]:
