@@ -13,8 +13,8 @@ from sam3dvid.preview.survey import Survey, survey_clip
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
 
-PNG_LEVEL = 2
-"""A sheet is to be looked at, not kept: 6 takes three times as long and saves a tenth."""
+PNG_LEVEL = 4
+"""Of a sheet of 2800 x 3430 px: level 2 takes 0.7 CPU s and 4.3 MB, 4 takes 1.0 and 3.8, 6 takes 1.5 and 3.7."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ ALARM = (255, 0, 0)
 AXES = ((235, 50, 50), (70, 200, 60), (70, 110, 255))
 """Colours of x, y and z."""
 UP = (255, 255, 255)
-TINT, DIM = 0.5, 0.45
+TINT, DIM, DARK = 0.5, 0.45, 0.6
 CHECKS, CHECK_PX = (205, 240), 16
 HATCH, HATCH_PX = (70, 88), 6
 """Where depth is NaN: grey stripes, which no depth looks like."""
@@ -83,11 +83,11 @@ def paint_voxels(clip: Clip, t: int, frame: Frame, survey: Survey) -> Rgb:
 
 
 def paint_axes(clip: Clip, t: int, frame: Frame, window: Window) -> Rgb:
-    """Return dimmed rgb with each object's axes (x red, y green, z blue, half a canonical unit long) and the world's up (white), as the window shows it.
+    """Return darker rgb with each object's axes (x red, y green, z blue, half a canonical unit long) and the world's up (white), as the window shows it.
 
     Returns (H', W', 3) uint8: lines are drawn last, and so are fine where the frame is enlarged.
     """
-    picture = _dimmed(frame.rgb)
+    picture = np.rint(frame.rgb * DARK).astype(np.uint8)
     _outline(picture, clip, frame)
     picture = window.shown(picture)
     _axes(picture, clip, t, window, labels=True)

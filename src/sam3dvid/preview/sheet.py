@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from sam3dvid.preview.clip import Clip, Frame, Rgb
 from sam3dvid.preview.panels import PALETTE, depth_colours, paint_axes, paint_depth, paint_foreground, paint_masks, paint_voxels
 from sam3dvid.preview.survey import LEAST_FRACTION, LEAST_PARTS, Survey
-from sam3dvid.preview.window import fit, window_of
+from sam3dvid.preview.window import Window, fit, window_of
 from shardwork.errors import plain
 
 PAPER, INK, FAINT, RED, GREEN = (255, 255, 255), (40, 40, 40), (120, 120, 120), (200, 0, 0), (0, 120, 60)
@@ -19,14 +19,14 @@ TITLE, LARGE, SMALL, NOTE = 38, 25, 22, 17
 """Sizes of letters."""
 Color = tuple[int, int, int]
 ROWS = (
-    ("rgb", "what a model sees"),
+    ("rgb", ""),
     ("masks", "tint: mask_visible\nline: mask_amodal\nred: id above N, or\nvisible outside amodal"),
     ("depth", "1/z, one scale for\nthe clip, stripes: NaN\nred: not where the\nmask is"),
     ("voxels", "centres by pose\nline: mask_amodal\nred: off the silhouette"),
     ("axes", "x red, y green, z blue\nwhite: world's up\nline: mask_amodal"),
     ("rgba_fg", "over a checkerboard"),
 )
-"""Name of each row, and how to read it."""
+"""Name of each row, and how to read it; rgb says which part of it the others show."""
 
 
 def chosen_frames(frames: int, wanted: Sequence[int] = ()) -> list[int]:
@@ -66,7 +66,7 @@ def draw_sheet(clip: Clip, survey: Survey, columns: Sequence[tuple[int, list[Rgb
             sheet.paste(Image.fromarray(panel), place)
     for (name, text), (_, y), panel in zip(ROWS, corners[0], columns[0][1], strict=True):
         draw.text((GAP, y), name, INK, _font(LARGE))
-        draw.multiline_text((GAP, y + LINE_PX), text, FAINT, _font(NOTE), spacing=4)
+        draw.multiline_text((GAP, y + LINE_PX), text or _window(window_of(clip.size, survey.shown)), FAINT, _font(NOTE), spacing=4)
         if name == "depth":
             _scale(sheet, survey, y + 140, panel.shape[0] - 150)
     return sheet
@@ -103,6 +103,13 @@ def _objects(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]
         text += f"least visible: {pixels:,} px (frame {t}), {fraction:.2f} of its silhouette (frame {u})"
         lines.append((text, INK if pixels >= least_px and fraction >= LEAST_FRACTION else RED, PALETTE[one.k - 1]))
     return lines
+
+
+def _window(window: Window) -> str:
+    """Return which part of the frames the rows below rgb show."""
+    box = window.box
+    times = f"\n{window.zoom} times as large" if window.zoom > 1 else ""
+    return f"rows below show\ncolumns {box.left} to {box.right - 1},\nrows {box.top} to {box.bottom - 1}{times}"
 
 
 def _scale(sheet: Image.Image, survey: Survey, top: int, height: int) -> None:
