@@ -16,8 +16,8 @@ from sam3dvid.preview.window import box_of
 
 LEAST_PX = 2.0
 """How far a voxel may lie from a silhouette before it is said."""
-ROUNDING_PX = 1.0
-"""A silhouette and a projected voxel are both known to the pixel: sqrt(1/2) px at most, and a little for surfaces seen edge-on."""
+ROUNDING_PX = 1.5
+"""A voxel's centre and the end of a silhouette are both known to a pixel: sqrt(1/2) px each."""
 HALF_DIAGONAL = math.sqrt(3) / 2 / GRID
 """How far a voxel's centre may lie from the surface in it, canonical units."""
 
@@ -45,7 +45,7 @@ def voxels_in_frame(clip: Clip, t: int, placed: Placed) -> Dots:
     """Return where an object's voxels lie in a frame.
 
     A point of the surface and the centre of its voxel are at most h = s sqrt(3)/2/64 apart, so their pixels at most f h sqrt(1 + (x/z)^2 + (y/z)^2) / (z - h):
-    a silhouette may end so far from the centre. 2 px are allowed, or that and a pixel of rounding where a voxel is larger.
+    a silhouette may end so far from the centre. 2 px are allowed, or that and 1.5 px of rounding where a voxel is larger.
     """
     R_co, t_co, s_co = pose_in_camera(clip.T_cw[t], placed.R_wo, placed.t_wo, placed.s_wo)
     x_c = rotate(R_co, s_co * placed.centres) + t_co
@@ -120,7 +120,7 @@ def object_axes(placed: Placed) -> Float:
 
 
 def world_up(clip: Clip) -> Float:
-    """Return the middle between the objects and a point above it, as far as the objects are large: (2, 3) float64, world, scene units."""
+    """Return the middle between the objects and a point above it, half as far as the objects are large: (2, 3) float64, world, scene units."""
     middle = np.mean([one.t_wo for one in clip.objects], axis=0)
     reach = float(np.mean([np.abs(one.s_wo).max() for one in clip.objects]))
-    return np.stack([middle, middle + [0.0, 0.0, reach]])
+    return np.stack([middle, middle + [0.0, 0.0, reach / 2]])
