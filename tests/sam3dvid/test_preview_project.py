@@ -52,8 +52,8 @@ def test_a_voxel_is_drawn_on_the_pixel_where_an_independent_projection_puts_it(d
     chosen = deep[len(deep) // 2]
     alone = [replace(one, centres=centres[chosen : chosen + 1] if one.k == k else np.empty((0, 3))) for one in clip.objects]
     lone = replace(clip, objects=tuple(alone))
-    picture, x, y = paint_voxels(lone, t, frame, survey_clip(lone)), *places[chosen]
-    drawn = np.argwhere((picture == PALETTE[k - 1]).all(axis=-1))
+    x, y = places[chosen]
+    drawn = np.argwhere((paint_voxels(lone, t, frame, survey_clip(lone)) == PALETTE[k - 1]).all(axis=-1))
     assert drawn.tolist() == [[y, x]]
 
 

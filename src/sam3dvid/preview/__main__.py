@@ -34,7 +34,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("clip", type=Path, metavar="CLIP", help="the clip's folder, DATASET/clips/SPLIT/CLIP_ID")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write SPLIT_CLIP_ID.png and .mp4 (default: previews beside the dataset)")
     parser.add_argument("--fps", type=command.whole(1), default=8, help="frames a second of the film (default: 8)")
-    parser.add_argument("--frames", type=_numbers, default=(), metavar="T,T,...", help="frames on the sheet (default: first, quarter, half, three quarters, last)")
+    parser.add_argument(
+        "--frames", type=_numbers, default=(), metavar="T,T,...", help="frames on the sheet (default: first, quarter, half, three quarters, last)"
+    )
     return parser
 
 

@@ -110,7 +110,8 @@ def paint_foreground(rgba: Rgb) -> Rgb:
     rows, columns = np.indices(rgba.shape[:2])
     board = np.array(CHECKS, np.float64)[(rows // CHECK_PX + columns // CHECK_PX) % 2][..., None]
     alpha = rgba[..., 3:] / 255
-    return np.rint(rgba[..., :3] * alpha + board * (1 - alpha)).astype(np.uint8)
+    picture: Rgb = np.rint(rgba[..., :3] * alpha + board * (1 - alpha)).astype(np.uint8)
+    return picture
 
 
 def _mixed(pixels: Rgb, colour: tuple[int, ...], strength: float) -> Rgb:

@@ -38,7 +38,8 @@ class Dots:
     def pixels(self) -> NDArray[np.int64]:
         """Return the pixels that the voxels' centres lie in: (V, 2) int64, (column, row), far outside for those behind the camera."""
         near = np.where(self.z[:, None] > 0, np.nan_to_num(self.uv, nan=-1e6, posinf=1e6, neginf=-1e6), -1e6)
-        return np.rint(np.clip(near, -1e6, 1e6)).astype(np.int64)
+        pixels: NDArray[np.int64] = np.rint(np.clip(near, -1e6, 1e6)).astype(np.int64)
+        return pixels
 
 
 def voxels_in_frame(clip: Clip, t: int, placed: Placed) -> Dots:
@@ -64,7 +65,7 @@ def strays(dots: Dots, silhouette: Mask) -> Mask:
     silhouette : (H, W) bool.   Returns (V,) bool. Where the frame ends the silhouette is cut: a voxel outside of the frame is none.
     """
     height, width = silhouette.shape
-    pixels, stray = dots.pixels(), cast(Mask, dots.z <= 0)
+    pixels, stray = dots.pixels(), dots.z <= 0
     within = (pixels >= 0).all(axis=1) & (pixels < (width, height)).all(axis=1)
     # what lies outside of this box is too far from the silhouette, wherever that is
     box = box_of(silhouette).grown(math.ceil(float(dots.allowed_px.max(initial=LEAST_PX))), width, height)
