@@ -10,7 +10,7 @@ import pytest
 
 from sam3dvid.preview.clip import read_clip
 from sam3dvid.preview.panels import PALETTE, paint_axes, paint_voxels
-from sam3dvid.preview.project import HALF_DIAGONAL, LEAST_PX, ROUNDING_PX, bare, strays, voxels_in_frame
+from sam3dvid.preview.project import HALF_DIAGONAL, LEAST_PX, MOST_PX, ROUNDING_PX, bare, strays, voxels_in_frame
 from sam3dvid.preview.survey import survey_clip
 from sam3dvid.preview.window import whole
 from tests.sam3dvid.datasets import CLIPS, write_dataset
@@ -66,7 +66,7 @@ def test_dots_are_the_projections_of_all_occupied_voxels(dataset, clip):
 
 def test_no_point_of_a_voxel_is_seen_further_from_its_centre_than_is_allowed(dataset, clip):
     rng = np.random.default_rng(0)
-    near = replace(clip, K=clip.K * [[9], [9], [1]])  # so close that a voxel is larger than 2 px
+    near = replace(clip, K=clip.K * [[9], [9], [1]])  # so near that a voxel is larger than 2 px
     for t, one in ((0, clip.objects[0]), (3, clip.objects[2])):
         way = rng.normal(size=one.centres.shape)
         points = one.centres + HALF_DIAGONAL * way / np.linalg.norm(way, axis=1, keepdims=True)
@@ -103,6 +103,12 @@ def test_voxels_behind_the_camera_are_strays(clip):
     away = replace(clip.objects[0], t_wo=-3 * clip.T_cw[0, :3, :3].T @ clip.T_cw[0, :3, 3])
     dots = voxels_in_frame(clip, 0, away)
     assert (dots.z == 0).all() and strays(dots, clip.frame(0).amodal[0]).all()
+
+
+def test_an_object_around_the_camera_is_allowed_no_more_than_32_px(clip):
+    around = replace(clip.objects[0], t_wo=-clip.T_cw[0, :3, :3].T @ clip.T_cw[0, :3, 3])
+    dots = voxels_in_frame(clip, 0, around)
+    assert dots.allowed_px.max() == MOST_PX == 32 and strays(dots, clip.frame(0).amodal[0]).any()
 
 
 def test_voxels_outside_of_the_frame_are_no_strays_but_leave_the_silhouette_bare(clip):

@@ -18,6 +18,8 @@ LEAST_PX = 2.0
 """How far a voxel may lie from a silhouette before it is said."""
 ROUNDING_PX = 1.5
 """A voxel's centre and the end of a silhouette are both known to a pixel: sqrt(1/2) px each."""
+MOST_PX = 32.0
+"""What is allowed at most: from 2.14 radii, as near as an orbit is, half the diagonal of no voxel takes more than 15 px of 512."""
 HALF_DIAGONAL = math.sqrt(3) / 2 / GRID
 """How far a voxel's centre may lie from the surface in it, canonical units."""
 
@@ -56,7 +58,7 @@ def voxels_in_frame(clip: Clip, t: int, placed: Placed) -> Dots:
         apart = f * h * np.sqrt(1 + (x_c[:, 0] / z) ** 2 + (x_c[:, 1] / z) ** 2) / (z - h)
         side = f * float(np.abs(s_co).max()) / GRID / z
     before = z > h
-    return Dots(uv, np.where(before, z, 0.0), np.where(before, np.maximum(LEAST_PX, apart + ROUNDING_PX), LEAST_PX), np.where(before, side, 0.0))
+    return Dots(uv, np.where(before, z, 0.0), np.where(before, np.clip(apart + ROUNDING_PX, LEAST_PX, MOST_PX), LEAST_PX), np.where(before, side, 0.0))
 
 
 def strays(dots: Dots, silhouette: Mask) -> Mask:
