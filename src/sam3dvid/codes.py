@@ -48,6 +48,8 @@ CODES: dict[str, str] = {
     # clips
     "render_disagrees": "The rendered masks show less of an object than the format asks for, though the plan foresaw enough.",
     "invalid_clip": "A finished clip breaks the format of the dataset.",
+    # clips
+    "bad_clip": "A clip's file is not of the kind, form or shape that the format has.",
     # downloads
     "download_failed": "A download failed again and again, or the server refused it.",
     "digest_mismatch": "A downloaded file has another size or digest than its source states.",
@@ -96,6 +98,7 @@ HINTS: dict[str, str] = {
     "no_gpu": "set device to auto or cpu, or look at the driver with nvidia-smi or rocm-smi",
     "render_disagrees": "leave the gap; where many clips end so, look for assets with parts thinner than a pixel, or raise the margin of the plans",
     "invalid_clip": "see python -m sam3dvid.validate; if the dataset's files were not touched, report it with the log",
+    "bad_clip": "see what python -m sam3dvid.validate says of the dataset, then make the clip again",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",
     "digest_mismatch": "run the same command again; if it stays, the source was changed: report it there",
     "bad_answer": "look at the address in a browser; the server may be down or its interface changed",
