@@ -238,6 +238,16 @@ def test_nothing_of_a_clip_stays_in_blender(tmp_path):
     assert session.counts() == before
 
 
+def test_nothing_of_a_clip_that_fails_stays_in_blender(tmp_path, monkeypatch):
+    session.start()
+    session.clear()
+    before = session.counts()
+    monkeypatch.setattr(clips, "depth_bytes", None)
+    with pytest.raises(TypeError):
+        render(tmp_path)
+    assert session.counts() == before
+
+
 def spoil_shift(monkeypatch):
     make = clip_camera.make_camera
 

@@ -114,8 +114,9 @@ def render_clip(
                 strip(shot.posed)
                 data = Data(scene_of("data", shot, host.threads), len(shot.posed))
             counts = _render_data(shot, data, to, files, clock)
-            _drop(data.scene)
     finally:
+        for scene in [each for each in bpy.data.scenes if each != bpy.context.scene]:
+            _drop(scene)
         session.clear()
     record = {
         "blender_version": version,
