@@ -1,4 +1,4 @@
-"""Small clips to render, and a program that renders them in a process of its own: python -m tests.sam3dvid.render_cases FOLDER THREADS NAME..."""
+"""Small clips to render, and a program that renders them in a process of its own: python -m tests.sam3dvid.render_cases FOLDER THREADS NAME[=SOURCE]..."""
 
 from __future__ import annotations
 
@@ -75,7 +75,14 @@ def glow():
     return clip([("glowing", np.eye(3), (0.0, 0.0, 0.0), 1.0)], DARK, frames=2)
 
 
-CLIPS = {"pair": pair, "glow": glow}
+def scan():
+    """Return a clip of a scan, in even white light, in frames of 128 pixels."""
+    plan = clip([("scan", turned(50, (1, 2, 3)), (0.0, 0.0, 0.0), 1.0)], {**DARK, "ambient_strength": 1.0}, frames=2)
+    plan["cameras"] |= {"width": 2 * SIZE, "height": 2 * SIZE, "K": frame_K(2 * SIZE, 2 * SIZE).tolist()}
+    return plan
+
+
+CLIPS = {"pair": pair, "glow": glow, "scan": scan}
 
 
 def write_meshes(folder):
@@ -91,7 +98,10 @@ def meshes_of(plan, folder):
 
 
 def render_apart(folder, threads, *names):
-    """Render clips in another process, in this order, into FOLDER/NAME; the meshes are in FOLDER."""
+    """Render clips in another process, in this order, into FOLDER/NAME. NAME=SOURCE is a clip whose one mesh is first made from an OBJ's folder.
+
+    The meshes are in FOLDER. In a process of its own, since one that showed Blender pictures of textures may hang when it ends.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_meshes(folder)
     line = [sys.executable, "-m", "tests.sam3dvid.render_cases", str(folder), str(threads), *names]
@@ -108,8 +118,13 @@ def main(folder, threads, *names):
     """Render clips in this process."""
     from sam3dvid.blender import session
     from sam3dvid.blender.clip import render_clip
+    from sam3dvid.blender.normalize import normalize
+    from sam3dvid.settings import NormalizeSettings
 
-    for name in names:
+    for name, _, source in (each.partition("=") for each in names):
+        if source:
+            files = sorted(Path(source).iterdir(), key=lambda path: path.suffix != ".obj")
+            normalize(files, "Y", Path(folder) / f"{name}.glb", NormalizeSettings())
         plan, out = CLIPS[name](), Path(folder) / name
         out.mkdir()
         record, _ = render_clip(plan, meshes_of(plan, Path(folder)), out, FEW, RenderHost(threads=int(threads)))

@@ -15,7 +15,7 @@ from sam3dvid.blender import clip_camera, clip_device, session
 from sam3dvid.blender.clip import noise_seed, render_clip
 from sam3dvid.blender.clip_scene import add_light
 from sam3dvid.codes import AssetRefused
-from sam3dvid.conventions import pose_in_camera
+from sam3dvid.conventions import frame_K, pose_in_camera
 from sam3dvid.raycast import Caster, frame_truth
 from sam3dvid.render.settings import RenderHost, RenderSettings
 from shardwork.errors import Fault
@@ -66,7 +66,7 @@ def render(folder, plan=None, settings=QUICK, host=HOST, **changes):
     plan = {**(plan or cases.pair()), **changes}
     cases.write_meshes(folder / "meshes")
     out = folder / "out"
-    out.mkdir()
+    out.mkdir(parents=True)
     return (*render_clip(plan, cases.meshes_of(plan, folder / "meshes"), out, settings, host), out)
 
 
@@ -186,6 +186,17 @@ def test_masks_and_depth_within_a_box_are_those_of_the_whole_frame(rendered, tmp
     assert {name: record["files"][name] for name in expected if "rgba" not in name} == {name: expected[name] for name in expected if "rgba" not in name}
 
 
+@pytest.mark.parametrize("size", [67, 100])
+def test_boxes_fall_on_whole_pixels_of_frames_of_any_size(tmp_path, monkeypatch, size):
+    plan = cases.pair()
+    plan["cameras"] |= {"width": size, "height": size, "K": frame_K(size, size).tolist(), "frames": plan["cameras"]["frames"][:1]}
+    boxed, _, _ = render(tmp_path / "boxed", plan)
+    monkeypatch.setattr(clips, "around", lambda boxes: (0, size, 0, size))
+    whole, _, _ = render(tmp_path / "whole", plan)
+    assert boxed["visible_px"] == whole["visible_px"] and min(whole["visible_px"][0]) > 50
+    assert {name: digest for name, digest in boxed["files"].items() if "rgba" not in name} == {n: d for n, d in whole["files"].items() if "rgba" not in n}
+
+
 def test_an_object_out_of_the_picture_leaves_empty_files(tmp_path):
     plan = cases.clip([("egg", np.eye(3), (0.0, 50.0, 0.0), 1.0)], cases.SUNNY, frames=1)
     record, _, out = render(tmp_path, plan)
@@ -224,6 +235,16 @@ def test_nothing_of_a_clip_stays_in_blender(tmp_path):
     session.clear()
     before = session.counts()
     render(tmp_path)
+    assert session.counts() == before
+
+
+def test_nothing_of_a_clip_that_fails_stays_in_blender(tmp_path, monkeypatch):
+    session.start()
+    session.clear()
+    before = session.counts()
+    monkeypatch.setattr(clips, "depth_bytes", None)
+    with pytest.raises(TypeError):
+        render(tmp_path)
     assert session.counts() == before
 
 

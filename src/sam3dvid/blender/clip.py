@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,8 +32,8 @@ Float = NDArray[np.float64]
 class Clock:
     """Seconds by what they were spent on.   wall, cpu : name -> seconds; cpu of all threads."""
 
-    wall: Counter[str] = field(default_factory=Counter)
-    cpu: Counter[str] = field(default_factory=Counter)
+    wall: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    cpu: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     @contextmanager
     def on(self, name: str) -> Iterator[None]:
@@ -42,8 +42,8 @@ class Clock:
         try:
             yield
         finally:
-            self.wall[name] += time.perf_counter() - wall  # type: ignore[assignment]
-            self.cpu[name] += time.process_time() - cpu  # type: ignore[assignment]
+            self.wall[name] += time.perf_counter() - wall
+            self.cpu[name] += time.process_time() - cpu
 
     def facts(self) -> dict[str, Json]:
         """Return the seconds, rounded to milliseconds."""
@@ -114,8 +114,9 @@ def render_clip(
                 strip(shot.posed)
                 data = Data(scene_of("data", shot, host.threads), len(shot.posed))
             counts = _render_data(shot, data, to, files, clock)
-            _drop(data.scene)
     finally:
+        for scene in [each for each in bpy.data.scenes if each != bpy.context.scene]:
+            _drop(scene)
         session.clear()
     record = {
         "blender_version": version,

@@ -24,7 +24,7 @@ def make_camera(K: NDArray[np.float64], width: int, T_cw: NDArray[np.float64]) -
     data.lens = float(K[0, 0]) * SENSOR_WIDTH / width
     data.shift_x = data.shift_y = 0.0
     data.dof.use_dof = False
-    # the camera looks at the middle of the scene: from twice as far away everything is seen
+    # what lies beyond is not rendered: far more than any scene takes
     farthest = float(np.sqrt((T_cw[:, :3, 3] ** 2).sum(axis=1)).max())
     data.clip_start, data.clip_end = 1e-3, 100.0 + 10.0 * farthest
     camera = bpy.data.objects.new("camera", data)
