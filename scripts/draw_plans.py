@@ -9,7 +9,7 @@ import _src  # noqa: F401
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.plan.catalogue import Meshes, read_assets
 from sam3dvid.plan.picture import draw_plan, read_photo, stack
-from sam3dvid.plan.plan_step import read_plan
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.stage import SPLITS, is_clip_id, plan_of, plans_place
 from shardwork import command
 from shardwork.errors import DataError

@@ -14,7 +14,8 @@ import trimesh
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.codes import CODES, HINTS, AssetRefused
 from sam3dvid.plan.catalogue import KEPT_MESHES, Meshes, assets_digest, read_assets
-from sam3dvid.plan.plan_step import plan_items, plan_step, read_plan, stock_of
+from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.plan.settings import PlanSettings
 from sam3dvid.stage import clip_shards, clips_of, plan_of, plans_place
 from shardwork.errors import DataError, Fault

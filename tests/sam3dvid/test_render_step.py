@@ -14,7 +14,8 @@ import pytest
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.codes import CODES, HINTS
 from sam3dvid.plan.catalogue import read_assets
-from sam3dvid.plan.plan_step import plan_items, plan_step, read_plan, stock_of
+from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.render.render_step import RECORD, check_device, render_items, render_step
 from sam3dvid.render.settings import RenderHost, RenderSettings
 from sam3dvid.stage import PLAN_STEP, plans_place, render_of, renders_place
@@ -77,6 +78,7 @@ def items_in(folder, settings=QUICK, host=None):
 def run(folder, workers=0, seconds=1800.0):
     place, plans = places(folder)
     step = render_step(QUICK, RenderHost(), folder / "dataset")
+    assert step.hazard is not None
     step = replace(step, hazard=replace(step.hazard, seconds=seconds))
     return run_guard(step, SHARD, lambda rows: render_items(rows, "eval", place, plans, folder / "dataset"), PLAN_STEP, place, Options(workers=workers))
 

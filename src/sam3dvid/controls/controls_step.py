@@ -14,7 +14,8 @@ from sam3dvid.composite.validate_step import check_digest, digest_of
 from sam3dvid.controls.pictures import Depth, Rgb, depth_picture, depth_range, mask_picture
 from sam3dvid.controls.settings import ControlSettings
 from sam3dvid.stage import CLIP_CONTROLS, CLIP_CONTROLS_STEP, CLIP_CONTROLS_VERSION, CLIP_STEPS, clip_controls_of, clip_of
-from sam3dvid.validate.dataset import read_depth, read_json, read_png
+from sam3dvid.validate.dataset import read_depth, read_json
+from sam3dvid.validate.png import read_png
 from shardwork.digests import seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ffv1 import versions, write_video

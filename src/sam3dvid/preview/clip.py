@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.codes import AssetRefused
-from sam3dvid.validate.dataset import LARGEST_JSON_BYTES, Unreadable, parse_array, read_bytes, read_depth, read_png
+from sam3dvid.validate.bounds import MOST_OBJECTS
+from sam3dvid.validate.dataset import LARGEST_JSON_BYTES, Unreadable, parse_array, read_bytes, read_depth
 from sam3dvid.validate.kinds import Values
+from sam3dvid.validate.png import read_png
 from sam3dvid.validate.report import Found
-from sam3dvid.validate.schema import CLIP_ID, ID, LARGEST_SIDE, MOST_FRAMES, MOST_OBJECTS, SPLITS, Size
+from sam3dvid.validate.schema import CLIP_ID, ID, LARGEST_SIDE, MOST_FRAMES, SPLITS, Size
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, loads
 
