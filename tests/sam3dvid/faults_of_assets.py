@@ -22,6 +22,7 @@ from tests.sam3dvid.spoiled import (
     add,
     data,
     drop,
+    each,
     edit,
     flip,
     mesh_bytes,
@@ -85,6 +86,7 @@ def same_shape(root: Path) -> None:
 
 
 VERTICES, TRIANGLES = corner_mesh(1)
+TRAIN_ASSET = "assets/train/corner_train-0"
 
 
 ASSETS = [
@@ -179,6 +181,12 @@ LEAKS = [
         put("assets/train/corner_train-0/meta.json", ("source_name",), "Corner 1 of EVAL"),
         T1,
         "assets/train/corner_train-0: the gso asset corner 1 of eval of assets/eval/corner_eval-1",
+    ),
+    Fault(
+        "scan in both splits under one name and address",
+        each(*(edit(f"{path}/meta.json", lambda r: r.update(source_name="scene.glb", source_url="https://a.example/1")) for path in (ASSET, TRAIN_ASSET))),
+        T1,
+        "assets/train/corner_train-0: the gso asset scene.glb of assets/eval/corner_eval-1",
     ),
     Fault(
         "address of a panorama in both splits",

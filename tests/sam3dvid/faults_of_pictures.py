@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from tests.sam3dvid.datasets import SCALES
 from tests.sam3dvid.spoiled import (
     ONE,
     T1,
@@ -103,6 +104,9 @@ def dark_border(root: Path) -> None:
     picture(f"{THREE}/rgb/001.png", lambda old: np.where(edge, 0, old).astype(np.uint8))(root)
 
 
+CENTRE_DEPTH = 3.9
+"""Of the one object of clip ONE in every frame: the cameras look at its centre, which is so far away."""
+
 PICTURES = [
     Fault("mask value above N", picture(f"{THREE}/mask_visible/001.png", pixel(4)), T1, f"{THREE}/mask_visible/001.png: the value 4, expected 0 to 3"),
     Fault("gray amodal", picture(f"{THREE}/mask_amodal/obj1/001.png", pixel(128)), T1, "mask_amodal/obj1/001.png: the value 128, expected 0 and 255"),
@@ -154,6 +158,8 @@ PICTURES = [
     Fault("hole in the depth", depth(f"{THREE}/depth/002.npz", inside(np.nan)), T1, "1 pixels of objects without depth"),
     Fault("negative depth", depth(f"{THREE}/depth/002.npz", inside(-2.0)), T1, "1 depths such as -2.0"),
     Fault("depth along the ray", depth(f"{THREE}/depth/002.npz", lambda old: old * 1.2), T1, "depth/002.npz: depths of object 1 from"),
+    Fault("depth beyond the object", depth(f"{ONE}/depth/002.npz", inside(CENTRE_DEPTH + 1.1 * SCALES[0])), T1, "depth/002.npz: depths of object 1 from"),
+    Fault("depth before the object", depth(f"{ONE}/depth/002.npz", inside(CENTRE_DEPTH - 1.1 * SCALES[0])), T1, "depth/002.npz: depths of object 1 from"),
     Fault("depth in another unit", depth(f"{ONE}/depth/002.npz", lambda old: old / 1000), T1, "depth/002.npz: depths of object 1 from 0.00"),
     Fault("bytes before a depth", data(f"{THREE}/depth/002.npz", lambda old: b"junk" + old), T1, "depth/002.npz: 4 bytes beside the array"),
     Fault("comment of a depth", data(f"{THREE}/depth/002.npz", commented), T1, "depth/002.npz: 5 bytes beside the array"),

@@ -135,6 +135,7 @@ RECORD = [
     Fault("radius", add(META, ("orbit_radius",), 1e-6), T1, "orbit_radius: "),
     Fault("other centre", add(META, ("scene_center", 2), 1e-6), T1, "scene_center: "),
     Fault("reference of the first frame", first_frame, T1, "reference_T_cw: "),
+    Fault("reference a tenth of a millionth aside", add(META, ("reference_T_cw", 0, 3), 1e-7), T1, "reference_T_cw: "),
     Fault("sun below the horizon", put(META, ("light", "sun_direction"), [0.0, 0.6, -0.8]), T1, "a sun below the horizon"),
     Fault("sun of another length", put(META, ("light", "sun_direction"), [0.0, 0.6, 0.9]), T1, "light.sun_direction (its length)"),
     Fault("K of the background", add(META, ("background", "K_bg", 0, 2), 0.5), T1, "background.K_bg: "),
