@@ -21,6 +21,8 @@ from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_pool
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = [f"{index:08d}" for index in range(4)]
 GREY = 225
+ORIENTATION = 0x0112
+"""Of EXIF; 6 is a quarter turn."""
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +99,17 @@ def test_panels_are_stacked_with_a_line_between(planned):
     assert stack(panels).shape == (2 * (SIDE + TEXT_HEIGHT) + 2, 4 * SIDE, 3)
 
 
-def test_a_photo_is_read_as_it_is_stored(world):
-    assert read_photo(world / "pool" / "eval" / "a.jpg").shape == (256, 512, 3)
+def test_a_photo_is_read_with_its_height_first_and_red_before_blue(tmp_path):
+    Image.new("RGB", (48, 16), (200, 120, 40)).save(tmp_path / "a.jpg", quality=95)
+    photo = read_photo(tmp_path / "a.jpg")
+    assert photo.shape == (16, 48, 3) and np.abs(photo.astype(int) - (200, 120, 40)).max() <= 3  # what a JPEG may be off by
+
+
+def test_a_photo_that_says_it_lies_on_its_side_is_read_as_it_is_stored(tmp_path):
+    turned = Image.Exif()
+    turned[ORIENTATION] = 6
+    Image.new("RGB", (48, 16), (200, 120, 40)).save(tmp_path / "a.jpg", exif=turned)
+    assert read_photo(tmp_path / "a.jpg").shape == (16, 48, 3)
 
 
 def program(name, *flags):
