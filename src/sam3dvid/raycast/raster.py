@@ -98,6 +98,8 @@ def _fill(camera: Any, a: Any, b: Any, c: Any, ray_x: Any, ray_y: Any, first_u: 
         dy = ray_y[v]
         for u in range(first_u, end_u):
             # it is hidden here, whatever its weights are
+            if least >= depth[v, u]:
+                continue
             dx = ray_x[u]
             wa = dx * a0 + dy * a1 + a2
             if abs(wa) <= a_doubt:
