@@ -15,14 +15,14 @@ PLAN_KEYS = {
     shard: key_of(clip_stage.PLAN_VERSION, PLAN_SETTINGS, CONFIG.redo.clips, CONFIG.clips.split, ids, CLIP_STOCK) for shard, ids in CLIP_SHARDS.items()
 }
 CLIPS_PLANNED = {shard: PLANS.manifest(clip_stage.PLAN_STEP, shard, key) for shard, key in PLAN_KEYS.items()}
-CLIP_FLAGS = {"split": CONFIG.clips.split, "clips": CONFIG.clips.count, "clips_per_shard": CONFIG.clips.clips_per_shard}
+CLIP_CUT = {"split": CONFIG.clips.split, "clips_per_shard": CONFIG.clips.clips_per_shard}
 PLAN_SHEET = RUN / "report" / "plans.png"
 BRANCHES["clips"] = {
     "manifests": list(CLIPS_PLANNED.values()),
     "built": [PLAN_SHEET],
     "release": PLANS.stage,
     "table": [],
-    "flags": as_flags({**CLIP_FLAGS, "stage": PLANS.stage}),
+    "flags": as_flags({**CLIP_CUT, "clips": CONFIG.clips.count, "stage": PLANS.stage}),
     "max_quarantined": CONFIG.clips.max_quarantined,
 }
 
@@ -46,9 +46,9 @@ rule plan_clips:
         version=clip_stage.PLAN_VERSION,
         check=CHECK,
         settings=PLAN_SETTINGS,
-        flags=as_flags({**CLIP_FLAGS, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
+        flags=as_flags({**CLIP_CUT, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
     shell:
-        step("plan_clips", verify=CONFIG.verify)
+        step("plan_clips", verify=CONFIG.verify, clips=CONFIG.clips.count)
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
@@ -68,6 +68,6 @@ rule draw_plans:
         runtime=30,
     params:
         version=1,
-        flags=as_flags({"split": CONFIG.clips.split, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
+        flags=as_flags({**CLIP_CUT, "clips": CONFIG.clips.count, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
     shell:
         step("draw_plans") + " {params.flags} --out={output.sheet:q} 2> {log:q}"

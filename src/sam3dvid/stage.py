@@ -247,11 +247,14 @@ def plan_of(place: Place, clip_id: str, split: str) -> Path:
 
 
 def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
-    """Return the clip ids of every work shard: `clips_per_shard` in a row to each, the last may have fewer.   clips : how many the split has."""
-    count = -(-clips // clips_per_shard)
+    """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the last may have fewer.
+
+    clips : how many the split has. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
+    """
+    most = -(-MOST_CLIPS // clips_per_shard)
     return {
-        shard_name(number, count): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
-        for number in range(count)
+        shard_name(number, most): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
+        for number in range(-(-clips // clips_per_shard))
     }
 
 

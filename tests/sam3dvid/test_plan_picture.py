@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ from PIL import Image
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.picture import END, FINE, PALETTE, SIDE, START, TEXT_HEIGHT, Above, draw_above, draw_frame, draw_plan, read_photo, stack
-from sam3dvid.plan.plan_step import stock_of
+from sam3dvid.plan.plan_step import read_plan, stock_of
 from sam3dvid.plan.planner import plan_clip
+from sam3dvid.stage import plans_place
 from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_pool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ def planned(world):
     stock = stock_of("eval", read_assets(world / "dataset", "eval"), read_pool(world / "pool"), world / "dataset")
     by_id = {asset.asset_id: asset for asset in stock.assets}
     plans = [plan_clip(clip_id, stock, SMALL) for clip_id in CLIPS]
-    return [(plan, [stock.shape_of(by_id[one["asset_id"]]).caster for one in plan["objects"]]) for plan in plans]
+    return [(plan, [stock.shape_of(by_id[one["asset_id"]]) for one in plan["objects"]]) for plan in plans]
 
 
 def near(picture, colour, by=60):
@@ -117,7 +119,7 @@ def program(name, *flags):
 
 
 def test_program_draws_the_clips_that_are_named(world):
-    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=4", "--clips-per-shard=4", "--shard=0000-of-0001", "--workers=0")
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=4", "--clips-per-shard=4", "--shard=0000-of-250000", "--workers=0")
     where = (f"--stage={world / 'plans'}", f"--dataset={world / 'dataset'}", f"--pool={world / 'pool'}", "--split=eval")
     assert program("plan_clips.py", *where, *sizes).returncode == 0
     out = world / "report" / "plans.png"
@@ -125,9 +127,32 @@ def test_program_draws_the_clips_that_are_named(world):
     assert done.returncode == 0, done.stderr
     with Image.open(out) as image:
         assert image.size == (4 * SIDE, 2 * (SIDE + TEXT_HEIGHT) + 2)
+    # of an earlier run: no verdict names it
+    shutil.copy(world / "plans" / "eval" / "00000003.json", world / "plans" / "eval" / "00000009.json")
+    done = program("draw_plans.py", *where, "--clips=4", "--clips-per-shard=4", f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    with Image.open(out) as image:
+        assert image.size == (4 * SIDE, 4 * (SIDE + TEXT_HEIGHT) + 6)
 
 
-def test_program_says_that_there_are_no_plans(world, tmp_path):
-    where = (f"--stage={tmp_path}", f"--dataset={world / 'dataset'}", "--split=eval")
-    done = program("draw_plans.py", *where, f"--out={tmp_path / 'plans.png'}")
-    assert done.returncode == 2 and "[missing_file]" in done.stderr and not (tmp_path / "plans.png").exists()
+def test_program_says_on_the_sheet_that_no_clip_has_a_plan(world, tmp_path):
+    place = plans_place(tmp_path / "plans")
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=1", "--clips-per-shard=1", "--shard=0000-of-1000000", "--workers=0")
+    where = (f"--stage={place.stage}", f"--dataset={world / 'dataset'}", f"--pool={world / 'pool'}", "--split=eval")
+    assert program("plan_clips.py", *where, *sizes, "--planned-visible-px=262144", "--max-attempts=1").returncode == 0
+    done = program("draw_plans.py", *where, "--clips=1", "--clips-per-shard=1", f"--out={tmp_path / 'plans.png'}")
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "plans.png") as image:
+        assert image.size == (4 * SIDE, TEXT_HEIGHT)
+
+
+def test_program_names_the_asset_of_a_plan_that_is_gone(world, tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(world / "dataset", dataset)
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=1", "--clips-per-shard=1", "--shard=0000-of-1000000", "--workers=0")
+    where = (f"--stage={tmp_path / 'plans'}", f"--dataset={dataset}", f"--pool={world / 'pool'}", "--split=eval")
+    assert program("plan_clips.py", *where, *sizes).returncode == 0
+    gone = read_plan(tmp_path / "plans" / "eval" / "00000000.json")["objects"][0]["asset_id"]
+    shutil.rmtree(dataset / "assets" / "eval" / gone)
+    done = program("draw_plans.py", *where, "--clip=00000000", f"--out={tmp_path / 'plans.png'}")
+    assert done.returncode == 2 and f"asset {gone}" in done.stderr and "[bad_plan]" in done.stderr and not (tmp_path / "plans.png").exists()

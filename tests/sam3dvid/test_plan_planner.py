@@ -149,7 +149,7 @@ def test_assets_background_and_light_do_not_change_with_attempts(plans):
     later = [plan for plan in plans if plan["attempt"] > 0]
     assert later
     for plan in plans:
-        fixed = fixed_draws(plan["seed"], 5, 3)
+        fixed = fixed_draws(plan["seed"], 5, 3, PlanSettings())
         assert [one["asset_id"] for one in plan["objects"]] == [f"box_{index}" for index in fixed.assets]
         assert plan["background"]["image_id"] == ["low", "square", "wide"][fixed.background]
         assert plan["light"]["sun_strength"] == fixed.light.sun_strength
@@ -218,7 +218,7 @@ def test_order_of_the_folder_on_the_disk_does_not_matter(world, plans, tmp_path)
 
 
 def test_positions_that_never_fit_end_in_a_verdict_that_says_so(world):
-    crowded = [seed for seed in range(100) if fixed_draws(seed, 5, 3).num_objects == 4]
+    crowded = [seed for seed in range(100) if fixed_draws(seed, 5, 3, PlanSettings()).num_objects == 4]
     seed = next(seed for seed in crowded if all(draw_poses(seed, attempt, 4, 1) is None for attempt in range(3)))
     with pytest.raises(PlanExhausted) as error:
         plan_clip(f"{seed:08d}", stock_in(world), dataclasses.replace(SMALL, max_attempts=3, max_position_tries=1))

@@ -57,12 +57,13 @@ def program(world, *flags):
 
 def test_a_shard_holds_so_many_clips_in_a_row():
     shards = clip_shards(7, 3)
-    assert shards == {"0000-of-0003": CLIPS[:3], "0001-of-0003": [*CLIPS[3:]], "0002-of-0003": ["00000006"]}
+    assert shards == {"0000-of-333334": CLIPS[:3], "0001-of-333334": [*CLIPS[3:]], "0002-of-333334": ["00000006"]}
+    assert clip_shards(9, 3).keys() == shards.keys(), "more clips leave the names of the shards before"
 
 
 def test_a_shard_of_another_cut_is_refused():
     with pytest.raises(DataError) as error:
-        clips_of("0001-of-0002", 7, 3)
+        clips_of("0001-of-250000", 7, 3)
     assert error.value.code == "bad_argument"
 
 
@@ -87,7 +88,7 @@ def test_other_workers_shards_and_processes_write_the_same_bytes(world):
     here = published(world)
     for name in here:
         (world / "plans" / "eval" / name).unlink()
-    for shard, workers in (("0001-of-0002", 2), ("0000-of-0002", 1)):
+    for shard, workers in (("0001-of-333334", 2), ("0000-of-333334", 1)):
         done = program(world, "--clips=6", "--clips-per-shard=3", f"--shard={shard}", f"--workers={workers}")
         assert done.returncode == 0, done.stderr
     assert published(world) == here
@@ -134,7 +135,7 @@ def test_backgrounds_of_a_plan_are_those_of_its_split(world):
 
 def test_fewer_assets_than_a_clip_may_hold_are_an_error_before_anything_starts(world):
     write_assets(world / "few", count=3)
-    done = program(world, f"--dataset={world / 'few'}", "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    done = program(world, f"--dataset={world / 'few'}", "--clips=6", "--clips-per-shard=6", "--shard=0000-of-166667")
     assert done.returncode == 2
     assert done.stderr.startswith("error: ") and "3 finished assets, expected at least 4" in done.stderr and "[too_few_assets]" in done.stderr
     assert not (world / "plans").exists()
@@ -142,7 +143,7 @@ def test_fewer_assets_than_a_clip_may_hold_are_an_error_before_anything_starts(w
 
 def test_a_pool_without_pictures_of_the_split_is_an_error_before_anything_starts(world):
     write_pool(world / "pool", [pool_row("c", split="train")])
-    done = program(world, "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    done = program(world, "--clips=6", "--clips-per-shard=6", "--shard=0000-of-166667")
     assert done.returncode == 2 and "[no_backgrounds]" in done.stderr
     assert not (world / "plans").exists()
 
@@ -220,12 +221,13 @@ def test_a_plan_with_one_changed_number_is_refused(world):
     [
         ("frames", 1),
         ("height", 63),
-        ("min_visible_px", 0),
-        ("planned_visible_px", 523),
-        ("planned_visible_frac", 0.05),
+        ("planned_visible_px", 0),
+        ("planned_visible_frac", 1.5),
+        ("sun_strength_max", 1.9),
+        ("sun_angle_deg", 181.0),
         ("max_attempts", 0),
         ("width", 64.5),
-        ("min_visible_frac", float("nan")),
+        ("ambient_strength_min", float("nan")),
     ],
 )
 def test_a_setting_out_of_range_is_refused(name, value):
@@ -235,10 +237,7 @@ def test_a_setting_out_of_range_is_refused(name, value):
 
 
 def test_least_pixels_of_smaller_frames_shrink_with_the_area():
-    assert (PlanSettings().planned_px, PlanSettings().least_px) == (528, 524)
-    assert (SMALL.planned_px, SMALL.least_px) == (8, 8)
-    half = PlanSettings(width=256, height=256)
-    assert (half.planned_px, half.least_px) == (132, 131)
+    assert [PlanSettings(width=side, height=side).planned_px for side in (512, 256, 64)] == [528, 132, 8]
 
 
 def test_every_code_has_a_meaning_and_a_hint_and_no_hint_is_without_a_code():

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sam3dvid.assets.mesh import read_canonical
 from sam3dvid.codes import AssetRefused
 from sam3dvid.plan.settings import MOST_OBJECTS
@@ -31,14 +28,6 @@ class Asset:
     asset_id: str
     source: str
     mesh_sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An asset's mesh.   vertices : (V, 3) float64, canonical frame.   caster : casts rays at it."""
-
-    vertices: NDArray[np.float64]
-    caster: Caster
 
 
 def read_assets(dataset: Path, split: str) -> tuple[Asset, ...]:
@@ -76,26 +65,25 @@ def assets_digest(assets: Sequence[Asset]) -> str:
 
 
 class Meshes:
-    """Meshes of the assets of a split; the last few are kept.   dataset : its folder."""
+    """Casters of the assets of a split; the last few are kept.   dataset : its folder."""
 
     def __init__(self, dataset: Path, split: str) -> None:
         self.dataset, self.split = dataset, split
-        self.kept: OrderedDict[str, Shape] = OrderedDict()
+        self.kept: OrderedDict[str, Caster] = OrderedDict()
 
-    def __call__(self, asset: Asset) -> Shape:
-        """Return an asset's mesh. Raises Fault (fault_stale) if the file is not the one that its record names."""
+    def __call__(self, asset: Asset) -> Caster:
+        """Return what casts rays at an asset's mesh, in the canonical frame. Raises Fault (fault_stale) if the file is not the one that its record names."""
         shape = self.kept.pop(asset.asset_id, None) or self._read(asset)
         self.kept[asset.asset_id] = shape
         if len(self.kept) > KEPT_MESHES:
             self.kept.popitem(last=False)
         return shape
 
-    def _read(self, asset: Asset) -> Shape:
+    def _read(self, asset: Asset) -> Caster:
         path = asset_of(self.dataset, asset.asset_id, self.split) / "mesh.glb"
         where = f"{asset.asset_id}/{path.name}"
         digest = sha256_file(path) if path.is_file() else "none: no such file"
         if digest != asset.mesh_sha256:
             hint = "it changed on the disk: run the workflow with verify: full, it is made anew"
             raise Fault("fault_stale", where, f"sha256 {digest}", f"{asset.mesh_sha256}, as its meta.json says", hint)
-        vertices, triangles = read_canonical(path)
-        return Shape(vertices, Caster(vertices, triangles))
+        return Caster(*read_canonical(path))

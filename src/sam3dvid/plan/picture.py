@@ -70,6 +70,13 @@ def draw_plan(plan: dict[str, Json], casters: Sequence[Caster], photo: Rgb | Non
     return np.asarray(panel)
 
 
+def draw_text(text: str) -> Rgb:
+    """Return a panel that says one line: (58, 1536, 3) uint8."""
+    panel = Image.new("RGB", (SIDE * 4, TEXT_HEIGHT), PAPER)
+    ImageDraw.Draw(panel).text((6, 20), text, fill=INK, font=_font(16))
+    return np.asarray(panel)
+
+
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
