@@ -101,6 +101,7 @@ HONEST = {
     "depths of the corners of the cube": each(
         *(depth(f"{ONE}/depth/00{t}.npz", inside(CENTRE_DEPTH + sign * 0.43)) for t, sign in ((1, 1), (2, -1)))  # sqrt(3) / 2 * 0.5 = 0.433
     ),
+    "a light that was configured": edit(f"{THREE}/meta.json", lambda r: r["light"].update(sun_strength=1000.0, ambient_strength=0.0, sun_angle_deg=0.0)),
     "the last attempt": edit(
         f"{THREE}/meta.json", lambda r: r.update(attempt=49, arc_retries=100, rejections=[{"attempt": one, "reason": "cover"} for one in range(49)])
     ),
