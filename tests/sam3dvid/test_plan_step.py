@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import subprocess
 import sys
@@ -248,3 +249,25 @@ def test_every_code_has_a_meaning_and_a_hint_and_no_hint_is_without_a_code():
 def test_each_code_of_plans_is_a_sentence_and_its_hint_the_rest_of_one(code):
     assert re.fullmatch(r"[A-Z].{20,}\.", CODES[code])
     assert re.fullmatch(r"[a-z].{20,}[^.]", HINTS[code])
+
+
+# Documentation
+
+
+def test_the_lines_on_reading_a_plan_find_the_objects_centres_and_their_fewest_pixels(world):
+    (code,) = [part.partition("```")[0] for part in (ROOT / "docs/clips_planning.md").read_text().split("```python\n")[1:]]
+    path = world / "results" / "demo" / "plans" / "eval" / "00000000.json"
+    path.parent.mkdir(parents=True)
+    run(world)
+    plan = next(plan for plan in map(json.loads, published(world).values()) if plan["num_objects"] > 1)
+    path.write_text(json.dumps(plan))
+    (world / "block.py").write_text(code + "print(json.dumps([uv.tolist(), least.tolist()]))\n")
+    done = subprocess.run([sys.executable, "block.py"], cwd=world, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    uv, least = json.loads(done.stdout)
+    for t, frame in enumerate(plan["cameras"]["frames"]):
+        for k, one in enumerate(plan["objects"]):
+            x, y, z = (sum(a * b for a, b in zip(row, [*one["t_wo"], 1.0], strict=True)) for row in frame["T_cw"][:3])
+            # f = 32 / tan(25 deg), c = 31.5 in frames of 64 x 64
+            assert uv[t][k] == pytest.approx([32 / math.tan(math.radians(25)) * along / z + 31.5 for along in (x, y)], abs=1e-9)
+    assert least == [min(frame[k] for frame in plan["visibility"]["visible_px"]) for k in range(plan["num_objects"])]
