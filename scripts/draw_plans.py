@@ -14,7 +14,8 @@ from sam3dvid.plan.picture import draw_plan, draw_text, read_photo, stack
 from sam3dvid.plan.plan_step import read_plan
 from sam3dvid.stage import PLAN_STEP, SPLITS, clip_shards, plan_of, plans_place
 from shardwork import command
-from shardwork.files import atomic_path
+from shardwork.errors import DataError
+from shardwork.files import atomic_path, check_apart
 from shardwork.place import the_manifest
 
 SHOWN = 6
@@ -38,7 +39,11 @@ def main(args) -> int:
     shape_of = Meshes(args.dataset, args.split)
     panels = []
     for clip_id in clip_ids:
-        plan = read_plan(plan_of(place, clip_id, args.split))
+        path = plan_of(place, clip_id, args.split)
+        if not path.is_file():
+            raise DataError("bad_argument", "--clip", f"{clip_id!r}: no plan {path}", "a clip that has a plan, by its 8 digits", "see the folder of the plans")
+        check_apart(args.out, [path])
+        plan = read_plan(path)
         if unknown := {one["asset_id"] for one in plan["objects"]} - assets.keys():
             raise AssetRefused("bad_plan", clip_id, f"asset {min(unknown)}, which is not there", "finished assets of the split")
         photo = read_photo(pool.folder / plan["background"]["provenance"]["file"]) if pool else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from sam3dvid.assets.licenses import settled
@@ -256,6 +257,11 @@ def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
         shard_name(number, most): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
         for number in range(-(-clips // clips_per_shard))
     }
+
+
+def is_clip_of(clips: int) -> Callable[[str], bool]:
+    """Return whether a split that has so many clips has this one: a shard's name may have stood for other clips, which another shard has now."""
+    return lambda clip_id: int(clip_id) < clips
 
 
 def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:

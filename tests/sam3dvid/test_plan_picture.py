@@ -127,6 +127,10 @@ def test_program_draws_the_clips_that_are_named(world):
     assert done.returncode == 0, done.stderr
     with Image.open(out) as image:
         assert image.size == (4 * SIDE, 2 * (SIDE + TEXT_HEIGHT) + 2)
+    assert program("draw_plans.py", *where, "--clip=3", f"--out={out}").stderr.count("[bad_argument]") == 1
+    over = world / "plans" / "eval" / "00000001.json"
+    kept = over.read_bytes()
+    assert "[bad_argument]" in program("draw_plans.py", *where, "--clip=00000001", f"--out={over}").stderr and over.read_bytes() == kept
     # of an earlier run: no verdict names it
     shutil.copy(world / "plans" / "eval" / "00000003.json", world / "plans" / "eval" / "00000009.json")
     done = program("draw_plans.py", *where, "--clips=4", "--clips-per-shard=4", f"--out={out}")

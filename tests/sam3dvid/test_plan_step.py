@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +20,9 @@ from sam3dvid.codes import CODES, HINTS, AssetRefused
 from sam3dvid.plan.catalogue import KEPT_MESHES, Meshes, assets_digest, read_assets
 from sam3dvid.plan.plan_step import plan_items, plan_step, read_plan, stock_of
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import clip_shards, clips_of, plan_of, plans_place
+from sam3dvid.stage import assets_place, clip_shards, clips_of, is_clip_of, plan_of, plans_place
 from shardwork.errors import DataError, Fault
+from shardwork.jsonio import dumps
 from shardwork.run import Options, run_shard
 from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_mesh, write_pool
 
@@ -93,6 +95,35 @@ def test_other_workers_shards_and_processes_write_the_same_bytes(world):
         done = program(world, "--clips=6", "--clips-per-shard=3", f"--shard={shard}", f"--workers={workers}")
         assert done.returncode == 0, done.stderr
     assert published(world) == here
+
+
+def test_a_cut_that_gives_a_shard_s_name_other_clips_loses_none(world):
+    """999,999 and 500,000 clips a shard both make two shards of a million: the names are equal, the clips are not."""
+    for per_shard in (3, 6):
+        for index in range(0, 6, per_shard):
+            step, items, place = items_in(world, clips=CLIPS[index : index + per_shard])
+            run_shard(step, f"{index // per_shard:04d}-of-0002", items, place, Options(workers=0), is_clip_of(6))
+        assert sorted(published(world)) == [f"{clip_id}.json" for clip_id in CLIPS[:6]]
+
+
+def test_an_asset_whose_folder_is_gone_is_an_error_and_not_one_fewer(world):
+    write_assets(world / "five", count=5)
+    for split in ("eval", "train"):
+        manifest = assets_place(world / "voxels", world / "five").manifest("voxelize_assets", f"000{len(split) % 2}-of-0002", "0" * 16)
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        ids = [f"box_{index}" for index in range(5)] if split == "eval" else []
+        manifest.write_text("".join(dumps({"code": "", "id": name, "split": "eval", "status": "ok"}) + "\n" for name in ids))
+    assert len(read_assets(world / "five", "eval", world / "voxels")) == 5
+    shutil.rmtree(world / "five" / "assets" / "eval" / "box_2")
+    with pytest.raises(AssetRefused, match=r"box_2.*bad_asset"):
+        read_assets(world / "five", "eval", world / "voxels")
+
+
+def test_a_picture_that_left_the_pool_is_an_error_before_anything_starts(world):
+    pool = read_pool(world / "pool")
+    pool.picture(pool.eval[0]).unlink()
+    with pytest.raises(AssetRefused, match=r"no such file.*bad_pool"):
+        stock_of("eval", read_assets(world / "dataset", "eval"), pool, world / "dataset")
 
 
 def test_a_longer_list_of_clips_changes_no_plan(world):

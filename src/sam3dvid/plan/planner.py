@@ -32,11 +32,11 @@ BACKGROUND_KEYS = ("image_id", "width", "height")
 class PlanExhausted(AssetRefused):
     """The verdict on a seed whose attempts all failed.   rejections : one for each."""
 
-    def __init__(self, clip_id: str, num_objects: int, rejections: Sequence[Fields]) -> None:
+    def __init__(self, seed: int, num_objects: int, rejections: Sequence[Fields]) -> None:
         counts = Counter(rejection["reason"] for rejection in rejections)
         said = ", ".join(f"{count} by {reason}" for reason, count in sorted(counts.items()))
         found = f"{len(rejections)} attempts with {num_objects} objects, rejected {said}; the last: {describe(rejections[-1])}"
-        super().__init__("plan_exhausted", clip_id, found, "an attempt that shows every object in every frame before a background that covers it")
+        super().__init__("plan_exhausted", f"seed {seed}", found, "an attempt that shows every object in every frame before a background that covers it")
         self.counts, self.num_objects = dict(counts), num_objects
 
     def facts(self) -> dict[str, object]:
@@ -99,7 +99,7 @@ def plan_clip(clip_id: str, stock: Stock, settings: PlanSettings) -> dict[str, J
             rejections.append({"attempt": attempt, "arc_retries": staged.arc_retries, **fault})
         else:
             rejections.append({"attempt": attempt, **staged})
-    raise PlanExhausted(clip_id, fixed.num_objects, rejections)
+    raise PlanExhausted(seed, fixed.num_objects, rejections)
 
 
 def stage_attempt(seed: int, attempt: int, shapes: Sequence[Caster], row: Fields, settings: PlanSettings) -> Staged | Fields:
