@@ -15,7 +15,7 @@ from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.conventions import FRAMES, pose_in_camera
 from sam3dvid.plan import planner
 from sam3dvid.plan.catalogue import read_assets
-from sam3dvid.plan.draw import draw_poses, fixed_draws
+from sam3dvid.plan.draw import draw_arc, draw_poses, fixed_draws
 from sam3dvid.plan.plan_step import stock_of
 from sam3dvid.plan.planner import PlanExhausted, find_hidden, plan_clip
 from sam3dvid.plan.settings import PlanSettings
@@ -237,13 +237,13 @@ def test_a_background_that_is_a_strip_ends_in_a_verdict_that_says_so(world, tmp_
 
 
 def test_an_attempt_draws_one_arc_and_then_as_many_again_as_are_allowed(world, tmp_path, monkeypatch):
-    drawn, draw = [], planner.draw_arc
+    drawn = []
 
-    def draw_arc(seed, attempt, retry):
+    def draw(seed, attempt, retry):
         drawn.append((attempt, retry))
-        return draw(seed, attempt, retry)
+        return draw_arc(seed, attempt, retry)
 
-    monkeypatch.setattr(planner, "draw_arc", draw_arc)
+    monkeypatch.setattr(planner, "draw_arc", draw)
     write_pool(tmp_path, [pool_row("strip", 2000, 100)])
     stock = dataclasses.replace(stock_in(world), backgrounds=read_pool(tmp_path).eval)
     with pytest.raises(PlanExhausted):
