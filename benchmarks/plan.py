@@ -31,8 +31,10 @@ from benchmarks.raycast import canonical, divided
 from sam3dvid.backgrounds.pool import ROW_KEYS
 from sam3dvid.plan.catalogue import Meshes, read_assets
 from sam3dvid.plan.draw import Arc, Poses, draw_arc, draw_poses
-from sam3dvid.plan.planner import PlanExhausted, Stock, plan_clip, seed_of
+from sam3dvid.plan.layout import cameras_of, covered
+from sam3dvid.plan.planner import PlanExhausted, Stock, plan_clip
 from sam3dvid.plan.settings import PlanSettings
+from sam3dvid.stage import seed_of
 from shardwork.digests import sha256_file
 from shardwork.jsonio import dumps, write_json
 
@@ -163,6 +165,17 @@ def report(clips: Sequence[Made], settings: PlanSettings) -> None:
         report_shift([one for one in clips if one.num_objects == num_objects], settings, f"N={num_objects}")
 
 
+def report_cover(count: int) -> None:
+    """Print for pictures of some shapes the share of arcs that leave a corner uncovered, and the mean span of the others."""
+    arcs = [draw_arc(seed, 0, 0) for seed in range(count)]
+    cameras = [cameras_of(arc, (0.0, 0.0, 0.0), 1.0, 32) for arc in arcs]
+    print(f"{count} arcs, mean span {np.mean([arc.arc_span_deg for arc in arcs]):.1f} degrees: width / height, uncovered, mean span of the covered")
+    for shape in (0.75, 1.0, 1.5, 2.0, 2.5, 4.0):
+        row = {"width": round(1024 * shape), "height": 1024}
+        spans = [arc.arc_span_deg for arc, one in zip(arcs, cameras, strict=True) if covered(one, row, PlanSettings())]
+        print(f"| {shape:g} | {1 - len(spans) / count:.3f} | {np.mean(spans):.1f} |", flush=True)
+
+
 def main() -> None:
     """Plan clips and print what it took."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -171,7 +184,11 @@ def main() -> None:
     arguments.add_argument("--memory", action="store_true", help=f"plan at least {FLAT} clips, so that memory is seen to stay flat")
     arguments.add_argument("--frames", type=int, default=32)
     arguments.add_argument("--size", type=int, default=512, help="width and height of a frame")
+    arguments.add_argument("--cover", type=int, default=0, metavar="N", help="instead: how many of N arcs pictures of some shapes leave uncovered")
     args = arguments.parse_args()
+    if args.cover:
+        report_cover(args.cover)
+        return
     paths = sorted(path for pattern in SCANS for path in Path(os.environ.get("REELMILL_DATAPACK", "")).glob(pattern))
     if len(paths) < 4:
         raise SystemExit("no scans: set REELMILL_DATAPACK to the folder of real inputs")
@@ -180,7 +197,7 @@ def main() -> None:
         dataset = Path(name)
         counts = [write_scan(path, dataset / "assets" / SPLIT / f"scan_{index}", args.triangles) for index, path in enumerate(paths)]
         stock = Stock(SPLIT, read_assets(dataset, SPLIT), views(), Meshes(dataset, SPLIT))
-        plan_clip("99999999", stock, replace(settings, width=64, height=64))  # compiles, or loads what is compiled
+        plan_clip("00999999", stock, replace(settings, width=64, height=64))  # compiles, or loads what is compiled
         print(f"{len(paths)} scans of {min(counts)} to {max(counts)} triangles")
         clips: list[Made] = []
         for index in range(max(args.clips, FLAT if args.memory else 1)):

@@ -35,7 +35,7 @@ CLIP_VIDEOS = {
     if CONFIG.clips.controls
 }
 CLIP_MANIFESTS = [*CLIPS_COMPOSITED.values(), *CLIPS_VALIDATED.values()]
-CLIP_FLAGS = {"split": CONFIG.clips.split, "clips": CONFIG.clips.count, "clips_per_shard": CONFIG.clips.clips_per_shard}
+CLIP_CUT = {"split": CONFIG.clips.split, "clips_per_shard": CONFIG.clips.clips_per_shard}
 CLIP_FOLDERS = {"dataset": RUN / "dataset", "split": CONFIG.clips.split}
 # Files of a dataset bear fixed names, so this mark stands for the key of its manifest: without Snakemake's own records too, a change asks for another file.
 CLIP_CONFIG = dumps(portable(CONFIG.model_dump(include={"run", "redo", "assets", "backgrounds", "clips"})))
@@ -50,7 +50,8 @@ BRANCHES["clips"] = {
     "table": [],
     "flags": as_flags(
         {
-            **CLIP_FLAGS,
+            **CLIP_CUT,
+            "clips": CONFIG.clips.count,
             "stage": PLANS.stage,
             "renders": RENDERS.stage,
             "finished": CLIPS.stage,
@@ -86,9 +87,9 @@ rule plan_clips:
         version=clip_stage.PLAN_VERSION,
         check=CHECK,
         settings=PLAN_SETTINGS,
-        flags=as_flags({**CLIP_FLAGS, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
+        flags=as_flags({**CLIP_CUT, "dataset": RUN / "dataset", "voxels": RUN / "voxels", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
     shell:
-        step("plan_clips", verify=CONFIG.verify)
+        step("plan_clips", verify=CONFIG.verify, clips=CONFIG.clips.count)
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
@@ -108,7 +109,7 @@ rule draw_plans:
         runtime=30,
     params:
         version=1,
-        flags=as_flags({"split": CONFIG.clips.split, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
+        flags=as_flags({**CLIP_CUT, "clips": CONFIG.clips.count, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
     shell:
         step("draw_plans") + " {params.flags} --out={output.sheet:q} 2> {log:q}"
 

@@ -7,6 +7,7 @@ from eventvox.stage import events_branch
 from sam3dvid import stage as clip_stage
 from sam3dvid.assets.filters import AssetFilter, select
 from shardwork import command
+from shardwork.errors import DataError
 
 
 def add_branch_flags(arguments) -> None:
@@ -54,8 +55,17 @@ def _clips(args):
 
 
 BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b, "clips": _clips}
+NEEDED = {
+    "events": ("table",),
+    "assets": ("table", "voxels", "dataset"),
+    "polyhaven": ("table", "pool"),
+    "sa1b": ("table", "pool"),
+    "clips": ("split", "clips", "clips_per_shard"),
+}
 
 
 def branch_from(args):
-    """Return the branch that the flags describe."""
+    """Return the branch that the flags describe. Raises DataError (bad_argument) if one is missing."""
+    if missing := ["--" + name.replace("_", "-") for name in NEEDED[args.branch] if getattr(args, name) is None]:
+        raise DataError("bad_argument", f"--branch={args.branch}", f"no {', '.join(missing)}", "all flags of the branch", "see --help")
     return BRANCHES[args.branch](args)

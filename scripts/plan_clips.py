@@ -8,12 +8,13 @@ from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import SPLITS, clips_of, plans_place
+from sam3dvid.stage import SPLITS, clips_of, is_clip_of, plans_place
 from shardwork import command, flags
 from shardwork.run import run_shard
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--dataset", type=Path, required=True, help="the dataset's folder, which holds the finished assets")
+arguments.add_argument("--voxels", type=Path, help="the folder of voxelize_assets' verdicts, results/RUN/voxels (default: every folder there is an asset)")
 arguments.add_argument("--pool", type=Path, required=True, help="the folder of a frozen pool of backgrounds")
 arguments.add_argument("--split", choices=SPLITS, required=True, help="the split that is planned")
 arguments.add_argument("--clips", type=command.whole(1), required=True, help="how many clips the split has")
@@ -25,9 +26,10 @@ command.add_settings(arguments, PlanSettings)
 def main(args) -> int:
     settings, place = command.settings_from(args, PlanSettings), plans_place(args.stage)
     clip_ids = clips_of(args.shard, args.clips, args.clips_per_shard)
-    assets, pool = read_assets(args.dataset, args.split), read_pool(args.pool)
+    assets, pool = read_assets(args.dataset, args.split, args.voxels), read_pool(args.pool)
     stock = stock_of(args.split, assets, pool, args.dataset)
-    run_shard(plan_step(settings, stock), args.shard, plan_items(clip_ids, args.split, assets, pool, place), place, flags.options_from(args))
+    items = plan_items(clip_ids, args.split, assets, pool, place)
+    run_shard(plan_step(settings, stock), args.shard, items, place, flags.options_from(args), is_clip_of(args.clips))
     return 0
 
 

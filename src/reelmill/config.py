@@ -294,7 +294,7 @@ class ClipsConfig(_Section):
     """How many clips; their ids are 00000000 and on, and each id has its own seed, so that more clips change none of those before.
     Seeds of eval are below 1,000,000, those of train not."""
     clips_per_shard: int = Field(25, ge=1, le=100_000)
-    """Clips in a row that one job works on; choose it so that a job lasts 10 to 60 minutes."""
+    """Clips in a row that one job works on; choose it so that a job that renders lasts 10 to 60 minutes."""
     workers: int = Field(1, ge=1)
     """Processes that each job starts; the bytes do not depend on it."""
     pool: Literal["polyhaven", "sa1b"] = "polyhaven"
@@ -307,6 +307,20 @@ class ClipsConfig(_Section):
     """Width and height of a frame in pixels; the format knows only 512, others are for tests."""
     max_attempts: int = Field(50, ge=1, le=10_000)
     """A clip is given up after so many attempts that fail the checks of visibility and cover."""
+    planned_visible_px: int = Field(528, ge=524, le=512 * 512)
+    """Pixels of 512x512 that a plan shows of every object in every frame: the format guarantees 524 of the render, the rest is a margin."""
+    planned_visible_frac: float = Field(0.102, ge=0.1, le=1)
+    """Part of its own silhouette that a plan shows of every object in every frame: the format guarantees 0.1 of the render."""
+    sun_strength_min: float = Field(2.0, ge=0, le=1000)
+    """Least strength of the sun that a clip draws."""
+    sun_strength_max: float = Field(4.0, ge=0, le=1000)
+    """Greatest strength of the sun that a clip draws."""
+    ambient_strength_min: float = Field(0.2, ge=0, le=1000)
+    """Least strength of the even light from all sides that a clip draws."""
+    ambient_strength_max: float = Field(0.5, ge=0, le=1000)
+    """Greatest strength of the even light that a clip draws."""
+    sun_angle_deg: float = Field(2.0, ge=0, le=180)
+    """How wide the sun is, in degrees: the softness of shadows."""
     render: RenderConfig = RenderConfig()
     """How clips are rendered; left out, these defaults hold."""
     controls: bool = False
@@ -321,7 +335,8 @@ class ClipsConfig(_Section):
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a plan, by name."""
-        return {"frames": self.frames, "width": self.size, "height": self.size, "max_attempts": self.max_attempts}
+        others = {"split", "count", "clips_per_shard", "workers", "pool", "max_quarantined", "size", "render", "controls", "fps"}
+        return {"width": self.size, "height": self.size, **self.model_dump(exclude=others)}
 
 
 class Config(_Section):
@@ -403,6 +418,10 @@ def _agreeing(config: Config) -> Config:
         raise DataError(E_CONFIG_VALUE, "config: clips", "no section assets", "the assets that clips are made of", "add the section assets")
     if clips and not (config.backgrounds and getattr(config.backgrounds, clips.pool)):
         raise DataError(E_CONFIG_VALUE, "config: clips.pool", f"no section backgrounds.{clips.pool}", "the pool that clips stand before", "add the section")
+    for name in ("sun_strength", "ambient_strength") if clips else ():
+        least, most = getattr(clips, f"{name}_min"), getattr(clips, f"{name}_max")
+        if most < least:
+            raise DataError(E_CONFIG_VALUE, f"config: clips.{name}_max", f"{most:g}", f"{least:g} or more, which is {name}_min", "set both")
     pools = config.backgrounds
     if pools and pools.polyhaven and pools.sa1b:
         one, other = (Path(os.path.normpath(part.pool)) for part in (pools.polyhaven, pools.sa1b))

@@ -14,6 +14,7 @@ from typing import Literal
 from reelmill import machine, packages, syslibs
 from reelmill.config import AssetsConfig, Config, EventsConfig, PolyhavenConfig, Sa1bConfig, load
 from shardwork.errors import DataError
+from shardwork.tables import read_table
 
 PYTHON_VERSION = (3, 11)
 IMPORTS = {
@@ -25,6 +26,8 @@ IMPORTS = {
 """The packages that the steps of a section load, and that are known to fail on some machines."""
 POOL_SELECTION = "selection.json"
 """The file that freezes a pool of backgrounds."""
+CLIP_ASSETS = 4
+"""Assets of its split that planning needs."""
 IMPORT_SECONDS = 60
 MIN_FREE_BYTES, GOOD_FREE_BYTES = 1 << 30, 20 << 30
 MIN_INODES, GOOD_INODES = 1_000, 100_000
@@ -101,7 +104,7 @@ def check_config(configfiles: Sequence[Path]) -> tuple[list[Check], Config | Non
     polyhaven = config.backgrounds.polyhaven if config.backgrounds else None
     if polyhaven and not polyhaven.table:
         checks.append(check_pool(Path(polyhaven.pool)))
-    return checks, config
+    return [*checks, *check_clips(config)], config
 
 
 def check_pool(pool: Path) -> Check:
@@ -109,6 +112,26 @@ def check_pool(pool: Path) -> Check:
     if (pool / POOL_SELECTION).is_file():
         return Check("pool", "ok", str(pool))
     return Check("pool", "failure", f"no frozen pool in {pool}", "make it with scripts/prepare_polyhaven.py, or name a table of panoramas on disk")
+
+
+def check_clips(config: Config) -> list[Check]:
+    """Return what keeps clips from being planned, as far as the table of assets and a pool that is frozen tell it."""
+    clips, checks = config.clips, list[Check]()
+    if not clips or not config.assets or not config.backgrounds:
+        return checks
+    try:
+        count = sum(row.get("split") == clips.split for row in read_table(Path(config.assets.table), "asset_id"))
+    except DataError as error:
+        checks.append(_from_error("clips", error))
+    else:
+        if count < CLIP_ASSETS:
+            found = f"{count} assets of {clips.split} in {config.assets.table}, wanted {CLIP_ASSETS} or more"
+            checks.append(Check("clips", "failure", found, "correct `split`, or add assets: those of a clip are distinct"))
+    index = Path(getattr(config.backgrounds, clips.pool).pool) / f"{clips.split}.jsonl"
+    if index.is_file() and not index.stat().st_size:
+        found = f"{index} is empty: no picture of {clips.split} in the pool"
+        checks.append(Check("clips", "failure", found, "correct `split`, or build a pool of more sources, or of another eval_fraction, in a new folder"))
+    return checks
 
 
 def _sections(config: Config | None) -> list[EventsConfig | AssetsConfig | PolyhavenConfig | Sa1bConfig]:

@@ -20,7 +20,7 @@ ASSET_SECONDS = 1.1
 """CPU time to normalise and voxelise an asset: 0.7 to 1.4 s for scans of 3,000 to 16,000 triangles with textures of 1k and 4k, by benchmarks/normalize.py."""
 START_SECONDS = 5.0
 """CPU time in which a job's Blender and compiled code start."""
-PLAN_SECONDS = 0.35
+PLAN_SECONDS = 0.31
 """CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/plan.py: the mean over scans of 4,000 to 43,000 triangles. It grows with the frames'
 pixels and, more slowly, with triangles.
 """

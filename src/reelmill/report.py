@@ -16,6 +16,8 @@ TOTALS = {
     "num_triangles": "triangles",
     "num_voxels": "occupied voxels",
     "num_pictures": "pictures",
+    "num_objects": "objects",
+    "attempt": "rejected attempts",
     "clipped": "",
     "duration_seconds": "",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -329,12 +330,20 @@ def clip_manifest_mark(place: Place, key: str) -> Path:
 
 
 def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
-    """Return the clip ids of every work shard: `clips_per_shard` in a row to each, the last may have fewer.   clips : how many the split has."""
-    count = -(-clips // clips_per_shard)
+    """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the last may have fewer.
+
+    clips : how many the split has. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
+    """
+    most = -(-MOST_CLIPS // clips_per_shard)
     return {
-        shard_name(number, count): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
-        for number in range(count)
+        shard_name(number, most): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
+        for number in range(-(-clips // clips_per_shard))
     }
+
+
+def is_clip_of(clips: int) -> Callable[[str], bool]:
+    """Return whether a split that has so many clips has this one: a shard's name may have stood for other clips, which another shard has now."""
+    return lambda clip_id: int(clip_id) < clips
 
 
 def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:

@@ -53,5 +53,5 @@ def check_gate(branch: str, summary: Json, max_quarantined: int) -> None:
             branch,
             f"{summary['quarantined']} of {summary['items']} items quarantined",
             f"at most {max_quarantined}",
-            "everything else is built; mend these sources, take them out of the table, or raise max_quarantined",
+            "everything else is built; mend their sources, take them out of the table if there is one, or raise max_quarantined",
         )

@@ -22,7 +22,7 @@ class PlansWorld(World):
     # one attempt of four draws: of these seeds, that of clip 2 alone draws no positions without overlap; nothing else rejects a plan here
     good: tuple[str, ...] = ("00000005", "00000000", "00000001", "00000003", "00000004")
     bad, bad_code, spare = "00000002", "plan_exhausted", "00000006"
-    limits = ("--max-attempts=1", "--max-position-tries=4", "--min-visible-px=1", "--planned-visible-px=1", "--min-visible-frac=0", "--planned-visible-frac=0")
+    limits = ("--max-attempts=1", "--max-position-tries=4", "--planned-visible-px=1", "--planned-visible-frac=0")
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

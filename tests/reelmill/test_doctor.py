@@ -15,7 +15,7 @@ from reelmill import doctor, machine, packages, syslibs
 from reelmill.__main__ import main
 from reelmill.doctor import Check
 from reelmill.packages import Pin
-from tests.sam3dvid.stock import write_pool
+from tests.sam3dvid.stock import pool_row, write_pool
 
 GIB = 1 << 30
 
@@ -193,6 +193,17 @@ def test_pool_that_no_table_makes_must_be_there_frozen(tmp_path: Path) -> None:
     assert (check.name, check.status) == ("pool", "failure") and "prepare_polyhaven.py" in check.mend
     write_pool(pool, [])
     assert doctor.check_config([path])[0][-1] == Check("pool", "ok", str(pool))
+
+
+def test_clips_want_four_assets_of_their_split_and_pictures_of_it(tmp_path: Path) -> None:
+    table, pool = tmp_path / "assets.csv", tmp_path / "pool"
+    text = "run: demo\nassets: {{table: {}}}\nbackgrounds: {{polyhaven: {{pool: {}}}}}\nclips: {{split: {}, count: 3}}\n"
+    table.write_text("asset_id,split\n" + "".join(f"a{n},{split}\n" for n, split in enumerate(["eval"] * 4 + ["train"] * 3)))
+    write_pool(pool, [pool_row("a", 64, 32)])
+    checks = {split: doctor.check_config([config_file(tmp_path, text.format(table, pool, split))])[0] for split in ("eval", "train")}
+    assert not any(check.name == "clips" for check in checks["eval"])
+    found = [check.found for check in checks["train"] if (check.name, check.status) == ("clips", "failure")]
+    assert len(found) == 2 and found[0].startswith("3 assets of train") and "no picture of train" in found[1]
 
 
 def test_configuration_without_a_dataset_is_a_warning(tmp_path: Path) -> None:

@@ -68,7 +68,9 @@ def write_pool(folder, rows):
         for row in ours:
             rng = np.random.default_rng(len(row["image_id"]))
             small = rng.integers(0, 255, (8, 8 * row["width"] // row["height"], 3), np.uint8)
-            cv2.imwrite(str(folder / row["file"]), cv2.resize(small, (row["width"], row["height"]), interpolation=cv2.INTER_CUBIC))
+            data = cv2.imencode(".jpg", cv2.resize(small, (row["width"], row["height"]), interpolation=cv2.INTER_CUBIC))[1].tobytes()
+            (folder / row["file"]).write_bytes(data)
+            row |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         data = index_bytes(ours)
         (folder / f"{split}.jsonl").write_bytes(data)
         index[f"{split}.jsonl"] = hashlib.sha256(data).hexdigest()

@@ -29,6 +29,7 @@ from sam3dvid.conventions import (
     project,
     random_rotation,
     reference_T_cw,
+    rotate,
     trajectory,
 )
 from shardwork.streams import stream
@@ -131,7 +132,7 @@ def test_extrinsics_from_blender_are_those_of_the_specification():
     assert T_cw_from_blender(matrix_world) == pytest.approx(np.array([[0, 1, 0, 0], [0, 0, -1, 0], [-1, 0, 0, 3], [0, 0, 0, 1.0]]), abs=1e-15)
 
 
-@pytest.mark.parametrize("fault", [np.diag([1.01, 1, 1, 1]), np.diag([-1.0, 1, 1, 1])])
+@pytest.mark.parametrize("fault", [np.diag([1.0001, 1, 1, 1]), np.diag([1.0001, 1.0001, 1.0001, 1]), np.diag([-1.0, 1, 1, 1])])
 def test_a_blender_camera_that_scales_or_mirrors_is_refused(fault):
     with pytest.raises(ValueError, match="scales"):
         T_cw_from_blender(fault)
@@ -221,9 +222,40 @@ def test_the_camera_stands_at_radius_over_tan_not_sin():
     assert camera_distance(2.0, 1.4) == pytest.approx(2.8 * 2.144506920509559, rel=1e-15)
 
 
-def test_products_are_written_out_and_equal_exact_ones_rounded():
-    A = np.array([[0.5, 0.25, -1], [2, 0, 1], [1, 1, 1]])
-    assert compose(A, RZ90).tolist() == (A @ RZ90).tolist()
+ROW, COLUMN = (-0.7, 0.9, 0.1), (0.8, 0.6, 0.4)
+
+
+def rounded(value):
+    """Return the float64 next to a fraction, as a fraction."""
+    return Fraction(float(value))
+
+
+def in_other_ways():
+    """Return the sum of three products as fused instructions, or another order, would round it."""
+    exact = [Fraction(a) * Fraction(b) for a, b in zip(ROW, COLUMN, strict=True)]
+    p, q, r = map(rounded, exact)
+    firsts = {rounded(p + q), rounded(exact[0] + q), rounded(p + exact[1])}
+    fused = {first + last for first in firsts for last in (r, exact[2])} - {rounded(p + q) + r}
+    return {float(one) for one in (*fused, p + rounded(q + r), q + rounded(p + r), sum(exact))}
+
+
+def in_order():
+    """Return the sum of three products, each of them and each sum rounded once, from the first to the last."""
+    p, q, r = (rounded(Fraction(a) * Fraction(b)) for a, b in zip(ROW, COLUMN, strict=True))
+    return float(rounded(p + q) + r)
+
+
+def test_the_numbers_of_the_next_two_tests_show_every_other_way_to_round():
+    assert in_order() not in in_other_ways() and len(in_other_ways()) >= 5
+
+
+def test_a_product_of_matrices_rounds_each_product_and_each_sum_in_order():
+    A, B = np.tile(ROW, (3, 1)), np.tile(np.array(COLUMN)[:, None], (1, 3))
+    assert compose(A, B).tolist() == np.full((3, 3), in_order()).tolist()
+
+
+def test_a_turned_vector_rounds_each_product_and_each_sum_in_order():
+    assert rotate(np.tile(ROW, (3, 1)), COLUMN).tolist() == [in_order()] * 3
 
 
 def test_cameras_are_the_same_bytes_without_the_processors_wide_instructions():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from sam3dvid.plan.draw import apart, draw_arc, draw_in_ball, draw_num_objects, draw_poses, fixed_draws
+from sam3dvid.plan.settings import PlanSettings
 from shardwork.streams import stream
 from tests.sam3dvid.statistics_of import CHI_SQUARE, chi_square, farthest_from_uniform, off
 
@@ -31,7 +32,7 @@ def poses_of(seed, attempt, num_objects, max_tries=1000):
 
 @pytest.fixture(scope="module")
 def fixed():
-    return [fixed_draws(seed, 6, 3) for seed in SEEDS]
+    return [fixed_draws(seed, 6, 3, PlanSettings()) for seed in SEEDS]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_assets_of_a_clip_are_distinct(fixed):
 
 
 def test_every_ordered_pair_of_assets_is_as_likely_as_another():
-    pairs = Counter(one.assets for seed in SEEDS if (one := fixed_draws(seed, 5, 3)).num_objects == 2)
+    pairs = Counter(one.assets for seed in SEEDS if (one := fixed_draws(seed, 5, 3, PlanSettings())).num_objects == 2)
     assert len(pairs) == 20 and chi_square(list(pairs.values()), [1 / 20] * 20) < CHI_SQUARE[19]
 
 
@@ -178,7 +179,7 @@ def test_fixed_draws_come_from_the_stream_of_seed_and_name():
     def first(name):
         return np.random.default_rng(np.random.SeedSequence([1_000_041, zlib.crc32(name)])).random()
 
-    fixed = fixed_draws(1_000_041, 1000, 1000)
+    fixed = fixed_draws(1_000_041, 1000, 1000, PlanSettings())
     assert fixed.num_objects == 1 + np.searchsorted([0.30, 0.60, 0.85], first(b"num_objects"), "right")
     assert fixed.assets[0] == int(1000 * first(b"assets"))
     assert fixed.background == int(1000 * first(b"background"))
@@ -197,5 +198,5 @@ def test_another_object_shifts_no_draw_of_the_others():
 
 
 def test_another_number_of_pictures_shifts_no_other_draw():
-    few, many = fixed_draws(3, 50, 4), fixed_draws(3, 50, 900)
+    few, many = fixed_draws(3, 50, 4, PlanSettings()), fixed_draws(3, 50, 900, PlanSettings())
     assert (few.assets, few.light) == (many.assets, many.light)

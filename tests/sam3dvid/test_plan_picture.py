@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,16 @@ from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.picture import END, FINE, PALETTE, SIDE, START, TEXT_HEIGHT, Above, draw_above, draw_frame, draw_plan, read_photo, stack
 from sam3dvid.plan.plan_step import stock_of
+from sam3dvid.plan.planfile import read_plan
 from sam3dvid.plan.planner import plan_clip
+from sam3dvid.stage import plans_place
 from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_pool
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = [f"{index:08d}" for index in range(4)]
 GREY = 225
+ORIENTATION = 0x0112
+"""Of EXIF; 6 is a quarter turn."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def planned(world):
     stock = stock_of("eval", read_assets(world / "dataset", "eval"), read_pool(world / "pool"), world / "dataset")
     by_id = {asset.asset_id: asset for asset in stock.assets}
     plans = [plan_clip(clip_id, stock, SMALL) for clip_id in CLIPS]
-    return [(plan, [stock.shape_of(by_id[one["asset_id"]]).caster for one in plan["objects"]]) for plan in plans]
+    return [(plan, [stock.shape_of(by_id[one["asset_id"]]) for one in plan["objects"]]) for plan in plans]
 
 
 def near(picture, colour, by=60):
@@ -97,8 +102,17 @@ def test_panels_are_stacked_with_a_line_between(planned):
     assert stack(panels).shape == (2 * (SIDE + TEXT_HEIGHT) + 2, 4 * SIDE, 3)
 
 
-def test_a_photo_is_read_as_it_is_stored(world):
-    assert read_photo(world / "pool" / "eval" / "a.jpg").shape == (256, 512, 3)
+def test_a_photo_is_read_with_its_height_first_and_red_before_blue(tmp_path):
+    Image.new("RGB", (48, 16), (200, 120, 40)).save(tmp_path / "a.jpg", quality=95)
+    photo = read_photo(tmp_path / "a.jpg")
+    assert photo.shape == (16, 48, 3) and np.abs(photo.astype(int) - (200, 120, 40)).max() <= 3  # what a JPEG may be off by
+
+
+def test_a_photo_that_says_it_lies_on_its_side_is_read_as_it_is_stored(tmp_path):
+    turned = Image.Exif()
+    turned[ORIENTATION] = 6
+    Image.new("RGB", (48, 16), (200, 120, 40)).save(tmp_path / "a.jpg", exif=turned)
+    assert read_photo(tmp_path / "a.jpg").shape == (16, 48, 3)
 
 
 def program(name, *flags):
@@ -106,7 +120,7 @@ def program(name, *flags):
 
 
 def test_program_draws_the_clips_that_are_named(world):
-    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=4", "--clips-per-shard=4", "--shard=0000-of-0001", "--workers=0")
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=4", "--clips-per-shard=4", "--shard=0000-of-250000", "--workers=0")
     where = (f"--stage={world / 'plans'}", f"--dataset={world / 'dataset'}", f"--pool={world / 'pool'}", "--split=eval")
     assert program("plan_clips.py", *where, *sizes).returncode == 0
     out = world / "report" / "plans.png"
@@ -114,9 +128,36 @@ def test_program_draws_the_clips_that_are_named(world):
     assert done.returncode == 0, done.stderr
     with Image.open(out) as image:
         assert image.size == (4 * SIDE, 2 * (SIDE + TEXT_HEIGHT) + 2)
+    assert program("draw_plans.py", *where, "--clip=3", f"--out={out}").stderr.count("[bad_argument]") == 1
+    over = world / "plans" / "eval" / "00000001.json"
+    kept = over.read_bytes()
+    assert "[bad_argument]" in program("draw_plans.py", *where, "--clip=00000001", f"--out={over}").stderr and over.read_bytes() == kept
+    # of an earlier run: no verdict names it
+    shutil.copy(world / "plans" / "eval" / "00000003.json", world / "plans" / "eval" / "00000009.json")
+    done = program("draw_plans.py", *where, "--clips=4", "--clips-per-shard=4", f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    with Image.open(out) as image:
+        assert image.size == (4 * SIDE, 4 * (SIDE + TEXT_HEIGHT) + 6)
 
 
-def test_program_says_that_there_are_no_plans(world, tmp_path):
-    where = (f"--stage={tmp_path}", f"--dataset={world / 'dataset'}", "--split=eval")
-    done = program("draw_plans.py", *where, f"--out={tmp_path / 'plans.png'}")
-    assert done.returncode == 2 and "[missing_file]" in done.stderr and not (tmp_path / "plans.png").exists()
+def test_program_says_on_the_sheet_that_no_clip_has_a_plan(world, tmp_path):
+    place = plans_place(tmp_path / "plans")
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=1", "--clips-per-shard=1", "--shard=0000-of-1000000", "--workers=0")
+    where = (f"--stage={place.stage}", f"--dataset={world / 'dataset'}", f"--pool={world / 'pool'}", "--split=eval")
+    assert program("plan_clips.py", *where, *sizes, "--planned-visible-px=262144", "--max-attempts=1").returncode == 0
+    done = program("draw_plans.py", *where, "--clips=1", "--clips-per-shard=1", f"--out={tmp_path / 'plans.png'}")
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "plans.png") as image:
+        assert image.size == (4 * SIDE, TEXT_HEIGHT)
+
+
+def test_program_names_the_asset_of_a_plan_that_is_gone(world, tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(world / "dataset", dataset)
+    sizes = ("--frames=4", "--width=64", "--height=64", "--clips=1", "--clips-per-shard=1", "--shard=0000-of-1000000", "--workers=0")
+    where = (f"--stage={tmp_path / 'plans'}", f"--dataset={dataset}", f"--pool={world / 'pool'}", "--split=eval")
+    assert program("plan_clips.py", *where, *sizes).returncode == 0
+    gone = read_plan(tmp_path / "plans" / "eval" / "00000000.json")["objects"][0]["asset_id"]
+    shutil.rmtree(dataset / "assets" / "eval" / gone)
+    done = program("draw_plans.py", *where, "--clip=00000000", f"--out={tmp_path / 'plans.png'}")
+    assert done.returncode == 2 and f"asset {gone}" in done.stderr and "[bad_plan]" in done.stderr and not (tmp_path / "plans.png").exists()

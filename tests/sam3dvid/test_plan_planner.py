@@ -13,8 +13,9 @@ import pytest
 
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.conventions import FRAMES, pose_in_camera
+from sam3dvid.plan import planner
 from sam3dvid.plan.catalogue import read_assets
-from sam3dvid.plan.draw import draw_poses, fixed_draws
+from sam3dvid.plan.draw import draw_arc, draw_poses, fixed_draws
 from sam3dvid.plan.plan_step import stock_of
 from sam3dvid.plan.planner import PlanExhausted, find_hidden, plan_clip
 from sam3dvid.plan.settings import PlanSettings
@@ -148,7 +149,7 @@ def test_assets_background_and_light_do_not_change_with_attempts(plans):
     later = [plan for plan in plans if plan["attempt"] > 0]
     assert later
     for plan in plans:
-        fixed = fixed_draws(plan["seed"], 5, 3)
+        fixed = fixed_draws(plan["seed"], 5, 3, PlanSettings())
         assert [one["asset_id"] for one in plan["objects"]] == [f"box_{index}" for index in fixed.assets]
         assert plan["background"]["image_id"] == ["low", "square", "wide"][fixed.background]
         assert plan["light"]["sun_strength"] == fixed.light.sun_strength
@@ -159,10 +160,34 @@ def test_rejections_name_every_attempt_before_the_one_that_passed(plans):
     assert {one["reason"] for plan in plans for one in plan["rejections"]} == {"visibility"}
 
 
-def test_a_rejection_names_the_object_and_frame_that_show_least(plans):
-    for one in (one for plan in plans for one in plan["rejections"]):
-        assert one["visible_px"] < 8 or one["visible_frac"] < 0.102
-        assert 0 <= one["t"] < SMALL.frames and one["k"] >= 1
+def test_a_rejection_names_the_object_and_frame_that_show_least(world, plans, monkeypatch):
+    attempts, see = [], planner.see
+
+    def look(*arguments):
+        attempts.append(see(*arguments))
+        return attempts[-1]
+
+    monkeypatch.setattr(planner, "see", look)
+    choices = 0
+    for plan in (plan for plan in plans if plan["rejections"]):
+        attempts.clear()
+        plan_clip(plan["clip_id"], stock_in(world), SMALL)
+        for told, seen in zip(plan["rejections"], attempts[:-1], strict=True):
+            counts, parts = np.array(seen["visible_px"]), np.array(seen["visible_frac"])
+            hidden = (counts < 8) | (parts < 0.102)
+            t, k = np.argwhere(hidden & (counts == counts[hidden].min()))[0]
+            assert (told["t"], told["k"], told["visible_px"], told["visible_frac"]) == (t, k + 1, counts[t, k], parts[t, k])
+            choices += len(set(counts[hidden].tolist())) > 1
+    assert choices > 0, "some attempt hides objects by different counts"
+
+
+def test_of_several_hidden_objects_the_one_that_shows_least_is_named_and_of_equals_the_first():
+    seen = {
+        "visible_px": [[9000, 500], [400, 9000], [9000, 400]],
+        "amodal_px": [[9000, 600], [800, 9000], [9000, 900]],
+        "visible_frac": [[1.0, 0.8], [0.5, 1.0], [1.0, 0.4]],
+    }
+    assert find_hidden(seen, PlanSettings()) == {"reason": "visibility", "t": 1, "k": 1, "visible_px": 400, "amodal_px": 800, "visible_frac": 0.5}
 
 
 def test_a_frame_that_shows_one_pixel_too_few_is_hidden():
@@ -193,7 +218,7 @@ def test_order_of_the_folder_on_the_disk_does_not_matter(world, plans, tmp_path)
 
 
 def test_positions_that_never_fit_end_in_a_verdict_that_says_so(world):
-    crowded = [seed for seed in range(100) if fixed_draws(seed, 5, 3).num_objects == 4]
+    crowded = [seed for seed in range(100) if fixed_draws(seed, 5, 3, PlanSettings()).num_objects == 4]
     seed = next(seed for seed in crowded if all(draw_poses(seed, attempt, 4, 1) is None for attempt in range(3)))
     with pytest.raises(PlanExhausted) as error:
         plan_clip(f"{seed:08d}", stock_in(world), dataclasses.replace(SMALL, max_attempts=3, max_position_tries=1))
@@ -209,6 +234,21 @@ def test_a_background_that_is_a_strip_ends_in_a_verdict_that_says_so(world, tmp_
         plan_clip("00000000", stock, dataclasses.replace(SMALL, max_attempts=2, max_arc_retries=5))
     assert error.value.facts()["rejected_by"] == {"cover": 2}
     assert "uncovered on 6 arcs" in str(error.value)
+
+
+def test_an_attempt_draws_one_arc_and_then_as_many_again_as_are_allowed(world, tmp_path, monkeypatch):
+    drawn = []
+
+    def draw(seed, attempt, retry):
+        drawn.append((attempt, retry))
+        return draw_arc(seed, attempt, retry)
+
+    monkeypatch.setattr(planner, "draw_arc", draw)
+    write_pool(tmp_path, [pool_row("strip", 2000, 100)])
+    stock = dataclasses.replace(stock_in(world), backgrounds=read_pool(tmp_path).eval)
+    with pytest.raises(PlanExhausted):
+        plan_clip("00000000", stock, dataclasses.replace(SMALL, max_attempts=2, max_arc_retries=3))
+    assert drawn == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]
 
 
 def test_an_asset_too_thin_to_be_seen_ends_in_a_verdict_that_says_so(world, tmp_path):

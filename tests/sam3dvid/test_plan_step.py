@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +21,9 @@ from sam3dvid.plan.catalogue import KEPT_MESHES, Meshes, assets_digest, read_ass
 from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.planfile import read_plan
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import clip_shards, clips_of, plan_of, plans_place
+from sam3dvid.stage import assets_place, clip_shards, clips_of, is_clip_of, plan_of, plans_place
 from shardwork.errors import DataError, Fault
+from shardwork.jsonio import dumps
 from shardwork.run import Options, run_shard
 from tests.sam3dvid.stock import SMALL, pool_row, write_assets, write_mesh, write_pool
 
@@ -56,12 +61,13 @@ def program(world, *flags):
 
 def test_a_shard_holds_so_many_clips_in_a_row():
     shards = clip_shards(7, 3)
-    assert shards == {"0000-of-0003": CLIPS[:3], "0001-of-0003": [*CLIPS[3:]], "0002-of-0003": ["00000006"]}
+    assert shards == {"0000-of-333334": CLIPS[:3], "0001-of-333334": [*CLIPS[3:]], "0002-of-333334": ["00000006"]}
+    assert clip_shards(9, 3).keys() == shards.keys(), "more clips leave the names of the shards before"
 
 
 def test_a_shard_of_another_cut_is_refused():
     with pytest.raises(DataError) as error:
-        clips_of("0001-of-0002", 7, 3)
+        clips_of("0001-of-250000", 7, 3)
     assert error.value.code == "bad_argument"
 
 
@@ -86,10 +92,39 @@ def test_other_workers_shards_and_processes_write_the_same_bytes(world):
     here = published(world)
     for name in here:
         (world / "plans" / "eval" / name).unlink()
-    for shard, workers in (("0001-of-0002", 2), ("0000-of-0002", 1)):
+    for shard, workers in (("0001-of-333334", 2), ("0000-of-333334", 1)):
         done = program(world, "--clips=6", "--clips-per-shard=3", f"--shard={shard}", f"--workers={workers}")
         assert done.returncode == 0, done.stderr
     assert published(world) == here
+
+
+def test_a_cut_that_gives_a_shard_s_name_other_clips_loses_none(world):
+    """999,999 and 500,000 clips a shard both make two shards of a million: the names are equal, the clips are not."""
+    for per_shard in (3, 6):
+        for index in range(0, 6, per_shard):
+            step, items, place = items_in(world, clips=CLIPS[index : index + per_shard])
+            run_shard(step, f"{index // per_shard:04d}-of-0002", items, place, Options(workers=0), is_clip_of(6))
+        assert sorted(published(world)) == [f"{clip_id}.json" for clip_id in CLIPS[:6]]
+
+
+def test_an_asset_whose_folder_is_gone_is_an_error_and_not_one_fewer(world):
+    write_assets(world / "five", count=5)
+    for split in ("eval", "train"):
+        manifest = assets_place(world / "voxels", world / "five").manifest("voxelize_assets", f"000{len(split) % 2}-of-0002", "0" * 16)
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        ids = [f"box_{index}" for index in range(5)] if split == "eval" else []
+        manifest.write_text("".join(dumps({"code": "", "id": name, "split": "eval", "status": "ok"}) + "\n" for name in ids))
+    assert len(read_assets(world / "five", "eval", world / "voxels")) == 5
+    shutil.rmtree(world / "five" / "assets" / "eval" / "box_2")
+    with pytest.raises(AssetRefused, match=r"box_2.*bad_asset"):
+        read_assets(world / "five", "eval", world / "voxels")
+
+
+def test_a_picture_that_left_the_pool_is_an_error_before_anything_starts(world):
+    pool = read_pool(world / "pool")
+    pool.picture(pool.eval[0]).unlink()
+    with pytest.raises(AssetRefused, match=r"no such file.*bad_pool"):
+        stock_of("eval", read_assets(world / "dataset", "eval"), pool, world / "dataset")
 
 
 def test_a_longer_list_of_clips_changes_no_plan(world):
@@ -133,7 +168,7 @@ def test_backgrounds_of_a_plan_are_those_of_its_split(world):
 
 def test_fewer_assets_than_a_clip_may_hold_are_an_error_before_anything_starts(world):
     write_assets(world / "few", count=3)
-    done = program(world, f"--dataset={world / 'few'}", "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    done = program(world, f"--dataset={world / 'few'}", "--clips=6", "--clips-per-shard=6", "--shard=0000-of-166667")
     assert done.returncode == 2
     assert done.stderr.startswith("error: ") and "3 finished assets, expected at least 4" in done.stderr and "[too_few_assets]" in done.stderr
     assert not (world / "plans").exists()
@@ -141,7 +176,7 @@ def test_fewer_assets_than_a_clip_may_hold_are_an_error_before_anything_starts(w
 
 def test_a_pool_without_pictures_of_the_split_is_an_error_before_anything_starts(world):
     write_pool(world / "pool", [pool_row("c", split="train")])
-    done = program(world, "--clips=6", "--clips-per-shard=6", "--shard=0000-of-0001")
+    done = program(world, "--clips=6", "--clips-per-shard=6", "--shard=0000-of-166667")
     assert done.returncode == 2 and "[no_backgrounds]" in done.stderr
     assert not (world / "plans").exists()
 
@@ -183,10 +218,15 @@ def test_meshes_that_are_kept_do_not_grow_in_number(world):
     assert list(shape_of.kept) == [asset.asset_id for asset in assets[-KEPT_MESHES:]]
 
 
-def test_digest_of_the_assets_names_their_ids_and_bytes(world):
+def test_digest_of_the_assets_is_another_with_one_fewer(world):
     assets = read_assets(world / "dataset", "eval")
     assert assets_digest(assets) != assets_digest(assets[:-1])
-    assert [asset.asset_id for asset in assets] == sorted(asset.asset_id for asset in assets)
+
+
+@pytest.mark.parametrize("change", [{"asset_id": "box_9"}, {"source": "gso"}, {"mesh_sha256": "0" * 64}], ids=lambda change: next(iter(change)))
+def test_digest_of_the_assets_changes_with_each_fact_of_one_that_plans_hold(world, change):
+    *others, last = read_assets(world / "dataset", "eval")
+    assert assets_digest([*others, dataclasses.replace(last, **change)]) != assets_digest([*others, last])
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b'{"split":"eval"}\n'])
@@ -214,12 +254,13 @@ def test_a_plan_with_one_changed_number_is_refused(world):
     [
         ("frames", 1),
         ("height", 63),
-        ("min_visible_px", 0),
-        ("planned_visible_px", 523),
-        ("planned_visible_frac", 0.05),
+        ("planned_visible_px", 0),
+        ("planned_visible_frac", 1.5),
+        ("sun_strength_max", 1.9),
+        ("sun_angle_deg", 181.0),
         ("max_attempts", 0),
         ("width", 64.5),
-        ("min_visible_frac", float("nan")),
+        ("ambient_strength_min", float("nan")),
     ],
 )
 def test_a_setting_out_of_range_is_refused(name, value):
@@ -229,12 +270,36 @@ def test_a_setting_out_of_range_is_refused(name, value):
 
 
 def test_least_pixels_of_smaller_frames_shrink_with_the_area():
-    assert (PlanSettings().planned_px, PlanSettings().least_px) == (528, 524)
-    assert (SMALL.planned_px, SMALL.least_px) == (8, 8)
-    half = PlanSettings(width=256, height=256)
-    assert (half.planned_px, half.least_px) == (132, 131)
+    assert [PlanSettings(width=side, height=side).planned_px for side in (512, 256, 64)] == [528, 132, 8]
+
+
+def test_every_code_has_a_meaning_and_a_hint_and_no_hint_is_without_a_code():
+    assert CODES.keys() == HINTS.keys()
 
 
 @pytest.mark.parametrize("code", ["bad_asset", "too_few_assets", "no_backgrounds", "plan_exhausted", "bad_plan"])
-def test_each_code_of_plans_says_what_it_means_and_what_to_do(code):
-    assert CODES[code] and HINTS[code]
+def test_each_code_of_plans_is_a_sentence_and_its_hint_the_rest_of_one(code):
+    assert re.fullmatch(r"[A-Z].{20,}\.", CODES[code])
+    assert re.fullmatch(r"[a-z].{20,}[^.]", HINTS[code])
+
+
+# Documentation
+
+
+def test_the_lines_on_reading_a_plan_find_the_objects_centres_and_their_fewest_pixels(world):
+    (code,) = [part.partition("```")[0] for part in (ROOT / "docs/clips_planning.md").read_text().split("```python\n")[1:]]
+    path = world / "results" / "demo" / "plans" / "eval" / "00000000.json"
+    path.parent.mkdir(parents=True)
+    run(world)
+    plan = next(plan for plan in map(json.loads, published(world).values()) if plan["num_objects"] > 1)
+    path.write_text(json.dumps(plan))
+    (world / "block.py").write_text(code + "print(json.dumps([uv.tolist(), least.tolist()]))\n")
+    done = subprocess.run([sys.executable, "block.py"], cwd=world, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    uv, least = json.loads(done.stdout)
+    for t, frame in enumerate(plan["cameras"]["frames"]):
+        for k, one in enumerate(plan["objects"]):
+            x, y, z = (sum(a * b for a, b in zip(row, [*one["t_wo"], 1.0], strict=True)) for row in frame["T_cw"][:3])
+            # f = 32 / tan(25 deg), c = 31.5 in frames of 64 x 64
+            assert uv[t][k] == pytest.approx([32 / math.tan(math.radians(25)) * along / z + 31.5 for along in (x, y)], abs=1e-9)
+    assert least == [min(frame[k] for frame in plan["visibility"]["visible_px"]) for k in range(plan["num_objects"])]

@@ -4,9 +4,14 @@ import pytest
 
 from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.datasets import Lent, write_dataset
-from tests.sam3dvid.spoiled import FAULTS
+from tests.sam3dvid.faults_of_assets import ASSETS, LEAKS
+from tests.sam3dvid.faults_of_files import JSON, MANIFEST, NAMES
+from tests.sam3dvid.faults_of_pictures import PICTURES
+from tests.sam3dvid.faults_of_records import CAMERA, OBJECT, ORIGIN, RECORD
+from tests.sam3dvid.faults_of_visibility import SEEN
 
 SMALL = Choice(("T1", "T2"), any_size=True)
+FAULTS = [*NAMES, *MANIFEST, *JSON, *CAMERA, *OBJECT, *RECORD, *ORIGIN, *PICTURES, *ASSETS, *LEAKS, *SEEN]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from sam3dvid.validate.colours import look_at_alpha, look_at_blend
 from sam3dvid.validate.kinds import Values
 from sam3dvid.validate.report import Found
 from tests.sam3dvid.datasets import Lent, corner_mesh, glb_bytes, write_dataset
-from tests.sam3dvid.spoiled import ASSET, ONE, OTHER, THREE, data, each, edit, mesh_bytes, provenance, put, reseed
+from tests.sam3dvid.faults_of_pictures import CENTRE_DEPTH
+from tests.sam3dvid.spoiled import ASSET, ONE, OTHER, THREE, data, depth, each, edit, inside, mesh_bytes, provenance, put, reseed
 
 SMALL = Choice(any_size=True)
 
@@ -97,6 +98,10 @@ HONEST = {
     "two dots within a name": provenance(THREE, source_file="meadow..v2.jpg"),
     "a photo whose id is its split key": each(provenance(ONE, source="sa1b", split_key="sa_17"), put(f"{ONE}/meta.json", ("background", "image_id"), "sa_17")),
     "no address of the photo": each(provenance(THREE, source_url=""), provenance(OTHER, source_url="")),
+    "depths of the corners of the cube": each(
+        *(depth(f"{ONE}/depth/00{t}.npz", inside(CENTRE_DEPTH + sign * 0.43)) for t, sign in ((1, 1), (2, -1)))  # sqrt(3) / 2 * 0.5 = 0.433
+    ),
+    "a light that was configured": edit(f"{THREE}/meta.json", lambda r: r["light"].update(sun_strength=1000.0, ambient_strength=0.0, sun_angle_deg=0.0)),
     "the last attempt": edit(
         f"{THREE}/meta.json", lambda r: r.update(attempt=49, arc_retries=100, rejections=[{"attempt": one, "reason": "cover"} for one in range(49)])
     ),

@@ -9,22 +9,28 @@ from pathlib import Path
 
 import pytest
 import yaml
+from PIL import Image
 
 from reelmill.config import load
+from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
 from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.stock import pool_row, write_pool
 from tests.workflow.project import ROOT, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
 
-# boxes at 64 pixels fill fewer than the format asks for, so few of these clips pass: the other half of the facts is about those that do not
-CLIPS = CONFIG.replace("views: 2", "views: 2\n    eval_fraction: 1.0") + "clips:\n  split: eval\n  count: 4\n  clips_per_shard: 2\n  size: 64\n  frames: 4\n"
+ASSETS = ("box_a", "-dash", "NA", "four", "five")
+COUNT = 12
+# small frames keep the field of view, and the least numbers of pixels shrink with their area: so clips pass as they do in a release, and some not at once
+CLIPS = (
+    CONFIG.replace("views: 2", "views: 2\n    eval_fraction: 1.0") + f"clips:\n  split: eval\n  count: {COUNT}\n  clips_per_shard: 6\n  size: 64\n  frames: 4\n"
+)
 CLIPS += "  controls: true\n  render: {samples: 2}\n"
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
     """A project whose clips are planned. Tests that change it work on a copy."""
-    project = AssetsProject(tmp_path_factory.mktemp("w") / "clips", names=("box_a", "-dash", "NA", "four"))
+    project = AssetsProject(tmp_path_factory.mktemp("w") / "clips", names=ASSETS)
     project.write_config(CLIPS)
     project.ok()
     return project
@@ -43,10 +49,24 @@ def plans(project: AssetsProject) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted((project.results() / "plans" / "eval").glob("*.json"))}
 
 
-def test_run_plans_every_clip_and_draws_them(finished: AssetsProject) -> None:
-    assert list(plans(finished)) == [f"{index:08d}" for index in range(4)]
-    assert (finished.results() / "report" / "plans.png").stat().st_size > 0
-    assert "clips: 4 of 4 passed" in (finished.results() / "report" / "clips.txt").read_text()
+def sheet_size(project: AssetsProject) -> tuple[int, int]:
+    with Image.open(project.results() / "report" / "plans.png") as image:
+        return image.size
+
+
+def without_assets(project: AssetsProject, *names: str) -> None:
+    """Take assets out of the table."""
+    table = project.folder / "data" / "assets.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if line.partition(",")[0] not in names]
+    assert len(kept) == len(lines) - len(names)
+    table.write_text("".join(kept))
+
+
+def test_run_plans_every_clip_and_draws_the_first_six(finished: AssetsProject) -> None:
+    assert list(plans(finished)) == [f"{index:08d}" for index in range(COUNT)]
+    assert sheet_size(finished) == (4 * SIDE, 6 * (SIDE + TEXT_HEIGHT) + 5 * 2), "six panels, and a line of 2 px between any two"
+    assert f"clips: {COUNT} of {COUNT} passed" in (finished.results() / "report" / "clips.txt").read_text()
     assert "Nothing to be done" in finished.ok()
 
 
@@ -61,13 +81,13 @@ def test_run_leaves_a_dataset_that_validation_passes_and_whose_manifest_lists_ev
     report = validate_dataset(dataset, Choice(any_size=True))
     assert report.lines() == [] and report.valid
     lines = [json.loads(line) for line in (dataset / "manifest.jsonl").read_text().splitlines()]
-    assert [line["path"] for line in lines] == [f"clips/eval/{index:08d}" for index in range(4)]
+    assert [line["path"] for line in lines] == [f"clips/eval/{index:08d}" for index in range(COUNT)]
     assert yaml.safe_load((dataset / "config.yaml").read_text())["clips"]["render"]["samples"] == 2
 
 
 def test_run_makes_two_control_videos_of_every_clip(finished: AssetsProject) -> None:
     videos = {path.name for path in (finished.results() / "controls" / "clips" / "eval").iterdir()}
-    assert videos == {f"{index:08d}.{kind}.mkv" for index in range(4) for kind in ("depth", "mask")}
+    assert videos == {f"{index:08d}.{kind}.mkv" for index in range(COUNT) for kind in ("depth", "mask")}
 
 
 def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:
@@ -105,23 +125,56 @@ def test_a_damaged_render_of_a_lost_clip_is_made_again_by_the_same_command_twice
 
 def test_more_clips_change_none_of_those_before_and_fewer_leave_none_behind(project: AssetsProject) -> None:
     before = plans(project)
-    project.write_config(CLIPS.replace("count: 4", "count: 6"))
-    project.ok("clips")
+    project.write_config(CLIPS.replace(f"count: {COUNT}", f"count: {COUNT + 2}"))
+    assert jobs(project.ok("clips"), "plan_clips") == 1, "the two full shards stand"
     after = plans(project)
-    assert {name: after[name] for name in before} == before and len(after) == 6
-    project.write_config(CLIPS.replace("count: 4", "count: 2"))
+    assert {name: after[name] for name in before} == before and len(after) == COUNT + 2
+    project.write_config(CLIPS.replace(f"count: {COUNT}", "count: 2"))
     project.ok("clips")
     assert plans(project) == {name: before[name] for name in list(before)[:2]}
+    assert sheet_size(project)[1] == 2 * (SIDE + TEXT_HEIGHT) + 2
+
+
+def test_clips_that_fail_their_one_attempt_are_gaps_that_the_gate_counts_and_the_report_names(project: AssetsProject) -> None:
+    before = plans(project)
+    # the same attempts are drawn: a clip that passed at the first one passes again, and no other
+    first = [name for name, data in before.items() if json.loads(data)["attempt"] == 0]
+    gaps = [name for name in before if name not in first]
+    assert first and gaps
+    project.write_config(CLIPS + f"  max_attempts: 1\n  max_quarantined: {len(gaps) - 1}\n")
+    done = project.run("clips")
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "too_many_quarantined" in said and f"{len(gaps)} of {COUNT} items quarantined, expected at most {len(gaps) - 1}" in said
+    assert list(plans(project)) == first
+    assert sheet_size(project)[1] == 6 * (SIDE + TEXT_HEIGHT) + 5 * 2, "the first six that have a plan"
+    report = (project.results() / "report" / "clips.txt").read_text()
+    assert f"clips: {len(first)} of {COUNT} passed, {len(gaps)} quarantined" in report
+    assert all(f"{name}: plan_exhausted (plan_clips)" in report for name in gaps)
+
+
+def test_gaps_within_the_limit_of_clips_let_a_run_pass_and_its_sheet_is_there_if_every_clip_is_one(project: AssetsProject) -> None:
+    # no object fills all pixels of a frame
+    project.write_config(CLIPS + f"  max_attempts: 1\n  planned_visible_px: {512 * 512}\n  max_quarantined: {COUNT}\n")
+    project.ok("clips")
+    assert plans(project) == {}
+    assert sheet_size(project) == (4 * SIDE, TEXT_HEIGHT), "one line of text and no panel"
 
 
 def test_an_asset_that_leaves_the_table_replans_every_clip_without_it(project: AssetsProject) -> None:
-    project.write_config(CLIPS.replace("work_shards: 3", "work_shards: 3\n  filter: {licenses: CC-BY-4.0}"))
-    table = project.folder / "data" / "assets.csv"
-    lines = table.read_text().splitlines()
-    table.write_text("\n".join([lines[0], *(line if line.startswith("NA") else line.replace("CC0-1.0", "CC-BY-4.0") for line in lines[1:])]) + "\n")
-    assert jobs(project.ok("--dry-run", "clips"), "plan_clips") == 2
+    before = plans(project)
+    assert any(b'"asset_id":"NA"' in data for data in before.values())
+    without_assets(project, "NA")
+    assert jobs(project.ok("clips"), "plan_clips") == 2
+    after = plans(project)
+    assert after.keys() == before.keys() and all(after[name] != before[name] for name in before)
+    used = {one["asset_id"] for data in after.values() for one in json.loads(data)["objects"]}
+    assert used == {name for name in ASSETS if name != "NA"}
+
+
+def test_three_assets_are_too_few_for_clips_of_four(project: AssetsProject) -> None:
+    without_assets(project, "NA", "four")
     done = project.run("clips")
-    assert done.returncode != 0 and "too_few_assets" in done.stdout + done.stderr, "three assets are too few for clips of four"
+    assert done.returncode != 0 and "[too_few_assets]" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("without", "said"), [("assets", "no section assets"), ("backgrounds", "no section backgrounds.polyhaven")])

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sam3dvid.assets.mesh import read_canonical
 from sam3dvid.codes import AssetRefused
 from sam3dvid.plan.settings import MOST_OBJECTS
 from sam3dvid.raycast import Caster
-from sam3dvid.stage import asset_of
+from sam3dvid.stage import ASSET_STEPS, asset_of, assets_place
 from shardwork.digests import digest_value, sha256_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import is_id
 from shardwork.jsonio import read_json
+from shardwork.place import read_manifest
 
 KEPT_MESHES = 8
 """Meshes that a process keeps at hand: two clips' worth, so that memory stays flat and a small dataset is read once."""
@@ -33,24 +31,26 @@ class Asset:
     mesh_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An asset's mesh.   vertices : (V, 3) float64, canonical frame.   caster : casts rays at it."""
-
-    vertices: NDArray[np.float64]
-    caster: Caster
-
-
-def read_assets(dataset: Path, split: str) -> tuple[Asset, ...]:
+def read_assets(dataset: Path, split: str, voxels: Path | None = None) -> tuple[Asset, ...]:
     """Return the finished assets of a split, sorted by id, from their meta.json.
 
+    voxels : results/<run>/voxels, whose manifests name them: a folder that is gone must not pass for an asset that never was. None takes the folders.
     Raises AssetRefused: bad_asset for a folder that is not what voxelize_assets writes, too_few_assets unless four different ones can be drawn.
     """
     folder = dataset / "assets" / split
-    ids = sorted(path.name for path in folder.iterdir() if is_id(path.name)) if folder.is_dir() else []
+    if voxels is not None:
+        ids = _passed(voxels, dataset, split)
+    else:
+        ids = sorted(path.name for path in folder.iterdir() if is_id(path.name)) if folder.is_dir() else []
     if len(ids) < MOST_OBJECTS:
         raise AssetRefused("too_few_assets", folder, f"{len(ids)} finished assets", f"at least {MOST_OBJECTS}, since those of a clip are distinct")
     return tuple(_read_asset(asset_of(dataset, asset_id, split)) for asset_id in ids)
+
+
+def _passed(voxels: Path, dataset: Path, split: str) -> list[str]:
+    """Return the ids of the assets of a split whose verdict is ok."""
+    rows = [row for path in assets_place(voxels, dataset).manifests(ASSET_STEPS[-1], "*") for row in read_manifest(path)]
+    return sorted({row["id"] for row in rows if row["status"] == "ok" and row["split"] == split})
 
 
 def _read_asset(folder: Path) -> Asset:
@@ -76,26 +76,25 @@ def assets_digest(assets: Sequence[Asset]) -> str:
 
 
 class Meshes:
-    """Meshes of the assets of a split; the last few are kept.   dataset : its folder."""
+    """Casters of the assets of a split; the last few are kept.   dataset : its folder."""
 
     def __init__(self, dataset: Path, split: str) -> None:
         self.dataset, self.split = dataset, split
-        self.kept: OrderedDict[str, Shape] = OrderedDict()
+        self.kept: OrderedDict[str, Caster] = OrderedDict()
 
-    def __call__(self, asset: Asset) -> Shape:
-        """Return an asset's mesh. Raises Fault (fault_stale) if the file is not the one that its record names."""
+    def __call__(self, asset: Asset) -> Caster:
+        """Return what casts rays at an asset's mesh, in the canonical frame. Raises Fault (fault_stale) if the file is not the one that its record names."""
         shape = self.kept.pop(asset.asset_id, None) or self._read(asset)
         self.kept[asset.asset_id] = shape
         if len(self.kept) > KEPT_MESHES:
             self.kept.popitem(last=False)
         return shape
 
-    def _read(self, asset: Asset) -> Shape:
+    def _read(self, asset: Asset) -> Caster:
         path = asset_of(self.dataset, asset.asset_id, self.split) / "mesh.glb"
         where = f"{asset.asset_id}/{path.name}"
         digest = sha256_file(path) if path.is_file() else "none: no such file"
         if digest != asset.mesh_sha256:
             hint = "it changed on the disk: run the workflow with verify: full, it is made anew"
             raise Fault("fault_stale", where, f"sha256 {digest}", f"{asset.mesh_sha256}, as its meta.json says", hint)
-        vertices, triangles = read_canonical(path)
-        return Shape(vertices, Caster(vertices, triangles))
+        return Caster(*read_canonical(path))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sam3dvid.conventions import random_rotation
 from sam3dvid.elementary import cbrt, sin_cos_deg
 from sam3dvid.plan import settings as bounds
+from sam3dvid.plan.settings import PlanSettings
 from shardwork.streams import stream
 
 Float = NDArray[np.float64]
@@ -28,7 +29,7 @@ class Light:
     sun_direction: Vector
     sun_strength: float
     ambient_strength: float
-    sun_angle_deg: float = bounds.SUN_ANGLE_DEG
+    sun_angle_deg: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Arc:
 
 
 def between(rng: np.random.Generator, low_high: tuple[float, float]) -> float:
-    """Return a uniform draw from [low, high)."""
+    """Return a uniform draw from low to high."""
     low, high = low_high
     return low + (high - low) * float(rng.random())
 
@@ -78,10 +79,11 @@ def index(rng: np.random.Generator, count: int) -> int:
     return min(count - 1, int(float(rng.random()) * count))
 
 
-def fixed_draws(seed: int, assets: int, backgrounds: int) -> Fixed:
+def fixed_draws(seed: int, assets: int, backgrounds: int, settings: PlanSettings) -> Fixed:
     """Return the draws that no attempt changes, so that their distributions are exact.   assets, backgrounds : int, how many there are in the split."""
     num_objects = draw_num_objects(stream(seed, "num_objects"))
-    return Fixed(draw_distinct(stream(seed, "assets"), num_objects, assets), index(stream(seed, "background"), backgrounds), draw_light(stream(seed, "light")))
+    drawn, background = draw_distinct(stream(seed, "assets"), num_objects, assets), index(stream(seed, "background"), backgrounds)
+    return Fixed(drawn, background, draw_light(stream(seed, "light"), settings))
 
 
 def draw_num_objects(rng: np.random.Generator) -> int:
@@ -104,11 +106,12 @@ def draw_distinct(rng: np.random.Generator, take: int, count: int) -> tuple[int,
     return tuple(taken)
 
 
-def draw_light(rng: np.random.Generator) -> Light:
+def draw_light(rng: np.random.Generator, settings: PlanSettings) -> Light:
     """Return a light whose sun is uniform on the upper half of the sphere, where height is uniform."""
     height, turn = rng.random(2)
     (direction,) = _on_sphere(height[None], turn[None])
-    return Light(direction, between(rng, bounds.SUN_STRENGTH), between(rng, bounds.AMBIENT_STRENGTH))
+    sun = between(rng, (settings.sun_strength_min, settings.sun_strength_max))
+    return Light(direction, sun, between(rng, (settings.ambient_strength_min, settings.ambient_strength_max)), settings.sun_angle_deg)
 
 
 def _on_sphere(z: Float, turn: Float) -> list[Vector]:

@@ -22,7 +22,7 @@ Float = NDArray[np.float64]
 
 PALETTE = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (204, 121, 167))
 """Colours of objects 1 to 4, told apart by colour-blind eyes too. Source: Okabe and Ito 2008."""
-START, END, INK, FAINT, PAPER = (0, 114, 178), (213, 94, 0), (40, 40, 40), (170, 170, 170), (255, 255, 255)
+START, END, INK, FAINT, PAPER = (0, 0, 0), (214, 0, 28), (40, 40, 40), (170, 170, 170), (255, 255, 255)
 SIDE = 384
 """Pixels of a view."""
 FINE = 2
@@ -70,6 +70,13 @@ def draw_plan(plan: dict[str, Json], casters: Sequence[Caster], photo: Rgb | Non
     return np.asarray(panel)
 
 
+def draw_text(text: str) -> Rgb:
+    """Return a panel that says one line: (58, 1536, 3) uint8."""
+    panel = Image.new("RGB", (SIDE * 4, TEXT_HEIGHT), PAPER)
+    ImageDraw.Draw(panel).text((6, 20), text, fill=INK, font=_font(16))
+    return np.asarray(panel)
+
+
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
@@ -95,7 +102,7 @@ def _seen(plan: dict[str, Json], t: int) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def draw_above(plan: dict[str, Json]) -> Image.Image:
-    """Return the scene from above, X to the right: spheres around the objects, the orbit, the first (blue) and last (red) camera, the reference (dashed)."""
+    """Return the scene from above, X to the right: spheres around the objects, the orbit, the first (black) and last (red) camera, the reference (dashed)."""
     T_cw = np.array([frame["T_cw"] for frame in plan["cameras"]["frames"]])
     stands = -np.einsum("fij,fi->fj", T_cw[:, :3, :3], T_cw[:, :3, 3])
     centre, radius = plan["trajectory"]["scene_center"], plan["scene_radius"]

@@ -23,11 +23,19 @@ from shardwork.step import Fields, Item, Step
 
 
 def stock_of(split: str, assets: Sequence[Asset], pool: Pool, dataset: Path) -> Stock:
-    """Return what clips of a split are made of. Raises AssetRefused (no_backgrounds)."""
+    """Return what clips of a split are made of. Raises AssetRefused: no_backgrounds, bad_pool for a picture that is not there with its bytes."""
     rows = {"eval": pool.eval, "train": pool.train}[split]
     if not rows:
         raise AssetRefused("no_backgrounds", pool.folder, f"no picture in {split}", "at least one")
+    for row in rows:
+        if (size := _bytes_of(pool.picture(row))) != row["bytes"]:
+            found = "no such file" if size is None else f"{size} bytes"
+            raise AssetRefused("bad_pool", pool.picture(row), found, f"a file of {row['bytes']} bytes, as it was frozen")
     return Stock(split, tuple(assets), rows, Meshes(dataset, split))
+
+
+def _bytes_of(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def plan_step(settings: PlanSettings, stock: Stock) -> Step:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from sam3dvid.codes import AssetRefused
 from sam3dvid.conventions import BACKGROUND_HFOV_DEG, HFOV_DEG, K_bg, frame_K
-from sam3dvid.plan.catalogue import Asset, Shape
+from sam3dvid.plan.catalogue import Asset
 from sam3dvid.plan.draw import Fixed, Poses, draw_arc, draw_poses, fixed_draws
 from sam3dvid.plan.layout import Cameras, cameras_of, centre_of, covered, radius_around
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.raycast import clip_visibility
+from sam3dvid.raycast import Caster, clip_visibility
 from sam3dvid.stage import seed_of
 from shardwork.jsonio import Json
 from shardwork.step import Fields
@@ -32,11 +32,11 @@ BACKGROUND_KEYS = ("image_id", "width", "height")
 class PlanExhausted(AssetRefused):
     """The verdict on a seed whose attempts all failed.   rejections : one for each."""
 
-    def __init__(self, clip_id: str, num_objects: int, rejections: Sequence[Fields]) -> None:
+    def __init__(self, seed: int, num_objects: int, rejections: Sequence[Fields]) -> None:
         counts = Counter(rejection["reason"] for rejection in rejections)
         said = ", ".join(f"{count} by {reason}" for reason, count in sorted(counts.items()))
         found = f"{len(rejections)} attempts with {num_objects} objects, rejected {said}; the last: {describe(rejections[-1])}"
-        super().__init__("plan_exhausted", clip_id, found, "an attempt that shows every object in every frame before a background that covers it")
+        super().__init__("plan_exhausted", f"seed {seed}", found, "an attempt that shows every object in every frame before a background that covers it")
         self.counts, self.num_objects = dict(counts), num_objects
 
     def facts(self) -> dict[str, object]:
@@ -62,13 +62,13 @@ def describe(rejection: Fields) -> str:
 class Stock:
     """What clips of a split are made of.
 
-    assets : sorted by id.   backgrounds : rows of the pool, sorted by image_id.   shape_of : an asset's mesh.
+    assets : sorted by id.   backgrounds : rows of the pool, sorted by image_id.   shape_of : what casts rays at an asset's mesh.
     """
 
     split: str
     assets: Sequence[Asset]
     backgrounds: Sequence[Fields]
-    shape_of: Callable[[Asset], Shape]
+    shape_of: Callable[[Asset], Caster]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Staged:
 def plan_clip(clip_id: str, stock: Stock, settings: PlanSettings) -> dict[str, Json]:
     """Return the plan of a clip: all that its renderer, its compositor and its meta.json need. Raises PlanExhausted."""
     seed = seed_of(clip_id, stock.split)
-    fixed = fixed_draws(seed, len(stock.assets), len(stock.backgrounds))
+    fixed = fixed_draws(seed, len(stock.assets), len(stock.backgrounds), settings)
     assets, row = [stock.assets[index] for index in fixed.assets], stock.backgrounds[fixed.background]
     shapes = [stock.shape_of(asset) for asset in assets]
     rejections: list[Fields] = []
@@ -99,10 +99,10 @@ def plan_clip(clip_id: str, stock: Stock, settings: PlanSettings) -> dict[str, J
             rejections.append({"attempt": attempt, "arc_retries": staged.arc_retries, **fault})
         else:
             rejections.append({"attempt": attempt, **staged})
-    raise PlanExhausted(clip_id, fixed.num_objects, rejections)
+    raise PlanExhausted(seed, fixed.num_objects, rejections)
 
 
-def stage_attempt(seed: int, attempt: int, shapes: Sequence[Shape], row: Fields, settings: PlanSettings) -> Staged | Fields:
+def stage_attempt(seed: int, attempt: int, shapes: Sequence[Caster], row: Fields, settings: PlanSettings) -> Staged | Fields:
     """Return the scene of an attempt with an arc that the background covers, or why there is none."""
     poses = draw_poses(seed, attempt, len(shapes), settings.max_position_tries)
     if poses is None:
@@ -116,11 +116,11 @@ def stage_attempt(seed: int, attempt: int, shapes: Sequence[Shape], row: Fields,
     return {"reason": "cover", "arc_retries": settings.max_arc_retries}
 
 
-def see(staged: Staged, shapes: Sequence[Shape], settings: PlanSettings) -> dict[str, Json]:
+def see(staged: Staged, shapes: Sequence[Caster], settings: PlanSettings) -> dict[str, Json]:
     """Return the predicted visibility: visible_px, amodal_px, visible_frac, each [F][N]."""
     poses = staged.poses
     seen = clip_visibility(
-        [shape.caster for shape in shapes],
+        shapes,
         staged.cameras.frames,
         np.array(poses.rotations),
         np.array(poses.positions),

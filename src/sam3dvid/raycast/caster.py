@@ -47,7 +47,8 @@ def check_rays(origins: ArrayLike, directions: ArrayLike) -> tuple[Float, Float]
 
 
 class Caster:
-    """Triangles of one asset. Everything it answers is exact for its float64 vertices, and the same bytes in any process and thread.
+    """Triangles of one asset. Its answers are exact for float64 vertices, rounded once into the camera or relative to a ray's origin, and they are the same
+    bytes in any process and thread.
 
     vertices : (V, 3) float64, canonical frame.   triangles : (F, 3) int32. Both are copied and may not be empty.
     Raises AssetRefused: unreadable_mesh for other shapes or indices of no vertex, empty_mesh, not_finite.
@@ -79,7 +80,7 @@ class Caster:
 
         origins, directions : (M, 3) float64, canonical frame; directions of any length above 0.
         Returns t (M,) float64, the surface being at origin + t * direction with t > 0, inf for a miss; triangle (M,) int32, -1 for a miss, the lowest of
-        equally near ones. Edges and corners belong to triangles, so no ray passes between two that share an edge.   Raises ValueError for what are no rays.
+        equally near ones. Edges and corners belong to triangles, so no ray passes between two that share an edge.   Raises ValueError as `check_rays` does.
         """
         start, along = check_rays(origins, directions)
         t, triangle = np.empty(len(start)), np.full(len(start), -2, np.int32)

@@ -1,7 +1,8 @@
 """One object drawn into a depth picture: for every pixel centre, z of the nearest surface on its ray.
 
 Rays of one camera meet in one point, so instead of searching triangles for each ray, each triangle looks for the rays in its projected box. The verdict on each
-is the exact one of `exact`, for vertices that are rounded once, into the camera. A triangle holds its edges and corners; seen edge-on it is not seen.
+is the exact one of `exact`, for vertices that are rounded once, into the camera. Edges and corners belong to a triangle; one that is seen edge-on covers
+no pixel.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sam3dvid.raycast.compiled import compiled
 from sam3dvid.raycast.exact import ROUNDING, exact_det
 
 FAR = 1e15
-"""Pixels: what is projected beyond this counts as being there."""
+"""Pixels: projected coordinates beyond this are taken as this."""
 MARGIN = 1e-9
 """By how much of itself, at least of 1 px, a projected coordinate may err; rounding makes it about 1e-15."""
 
@@ -98,6 +99,8 @@ def _fill(camera: Any, a: Any, b: Any, c: Any, ray_x: Any, ray_y: Any, first_u: 
         dy = ray_y[v]
         for u in range(first_u, end_u):
             # it is hidden here, whatever its weights are
+            if least >= depth[v, u]:
+                continue
             dx = ray_x[u]
             wa = dx * a0 + dy * a1 + a2
             if abs(wa) <= a_doubt:

@@ -19,8 +19,8 @@ TRAJECTORY = {
 }
 """Numbers of meta.json. Source: format v0.1, 5 and 7; the radius has none there but is a length."""
 
-LIGHT = {"sun_strength": (2.0, 4.0), "ambient_strength": (0.2, 0.5), "sun_angle_deg": (2.0, 2.0)}
-"""Numbers of meta.json's light. Source: "one sun plus low ambient" of format v0.1, 7, in the numbers that the generator draws."""
+LIGHT = {"sun_strength": (0.0, 1000.0), "ambient_strength": (0.0, 1000.0), "sun_angle_deg": (0.0, 180.0)}
+"""Numbers of meta.json's light. The format bounds none of them; the generator's settings allow these."""
 
 MOST_ATTEMPTS = 10_000
 """Attempts of a seed, counted from 0. Source: the generator's settings, which allow no more; 50 is the default."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Picture = NDArray[np.uint8]
 Truth = NDArray[np.bool_]
-Fault = Callable[[str, str, str], None]
+Note = Callable[[str, str, str], None]
 """Takes what was found, what was expected, and a name for the same fault in other frames."""
 LOOSE_LSB = 1
 """By how much rgb may differ from what it must be: one step of rounding."""
@@ -22,7 +22,7 @@ Source: what format v0.1, 6 allows masks by the same reason.
 """
 
 
-def look_at_alpha(alpha: Picture, mask: Picture, silhouettes: Truth, fault: Fault) -> None:
+def look_at_alpha(alpha: Picture, mask: Picture, silhouettes: Truth, note: Note) -> None:
     """Note alpha that is not where the objects are.
 
     alpha, mask : (H, W) uint8.   silhouettes : (H, W) bool, the union of all objects' silhouettes.
@@ -33,23 +33,23 @@ def look_at_alpha(alpha: Picture, mask: Picture, silhouettes: Truth, fault: Faul
     if bare.any():
         inner = shrunk(visible)
         if (odd := int(np.count_nonzero(bare & inner))) != 0:
-            fault(f"{odd} pixels inside objects without alpha", "alpha above 0 wherever mask_visible is", "bare")
+            note(f"{odd} pixels inside objects without alpha", "alpha above 0 wherever mask_visible is", "bare")
         elif (odd := int(np.count_nonzero(bare))) > (allowed := LOOSE_SHARE * np.count_nonzero(visible & ~inner)):
-            fault(f"{odd} pixels on the border of objects without alpha", f"alpha above 0 wherever mask_visible is, but for {allowed:.0f}", "bare")
+            note(f"{odd} pixels on the border of objects without alpha", f"alpha above 0 wherever mask_visible is, but for {allowed:.0f}", "bare")
     far = covered & ~grown(silhouettes, REACH_PX)
     if not far.any():
         return
     beyond = f"alpha of 0 more than {REACH_PX} pixels from mask_amodal"
     if (odd := int(np.count_nonzero(alpha[far] == 255))) != 0:
-        fault(f"{odd} solid pixels away from every object", beyond, "far")
+        note(f"{odd} solid pixels away from every object", beyond, "far")
         return
     allowed = LOOSE_SHARE * int(np.count_nonzero(silhouettes & ~shrunk(silhouettes)))
     if (weight := float(alpha[far].sum(dtype=np.int64)) / 255) > allowed:
         odd = int(np.count_nonzero(far))
-        fault(f"{odd} pixels away from every object, of {weight:.1f} whole ones' alpha", f"{beyond}, but for slivers of {allowed:.1f}", "far")
+        note(f"{odd} pixels away from every object, of {weight:.1f} whole ones' alpha", f"{beyond}, but for slivers of {allowed:.1f}", "far")
 
 
-def look_at_blend(rgb: Picture, rgba: Picture, fault: Fault) -> None:
+def look_at_blend(rgb: Picture, rgba: Picture, note: Note) -> None:
     """Note colours of rgb that no photo makes of rgba_fg: fg a where the photo is black, to fg a + 255 (1 - a) where it is white.
 
     rgb : (H, W, 3) uint8.   rgba : (H, W, 4) uint8, straight alpha.   Source: format v0.1, 4: rgb = fg a + bg (1 - a).
@@ -70,7 +70,7 @@ def look_at_blend(rgb: Picture, rgba: Picture, fault: Fault) -> None:
     ):
         if (odd := int(np.count_nonzero(wrong & at))) != 0:
             most = float(off[wrong & at].max()) / 255
-            fault(f"{odd} pixels of {said}, by up to {most:.0f}", "rgba_fg's colour with the background's behind it, rgba_fg's alone where alpha is 255", alike)
+            note(f"{odd} pixels of {said}, by up to {most:.0f}", "rgba_fg's colour with the background's behind it, rgba_fg's alone where alpha is 255", alike)
 
 
 def grown(shape: Truth, px: int) -> Truth:
