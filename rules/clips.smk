@@ -46,9 +46,7 @@ rule plan_clips:
         version=clip_stage.PLAN_VERSION,
         check=CHECK,
         settings=PLAN_SETTINGS,
-        flags=as_flags(
-            {**CLIP_CUT, "dataset": RUN / "dataset", "voxels": RUN / "voxels", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}
-        ),
+        flags=as_flags({**CLIP_CUT, "dataset": RUN / "dataset", "voxels": RUN / "voxels", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
     shell:
         step("plan_clips", verify=CONFIG.verify, clips=CONFIG.clips.count)
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
