@@ -8,7 +8,7 @@ from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.settings import PlanSettings
-from sam3dvid.stage import SPLITS, clips_of, is_clip_of, plans_place
+from sam3dvid.stage import SPLITS, clips_of, plans_place
 from shardwork import command, flags
 from shardwork.run import run_shard
 
@@ -29,7 +29,7 @@ def main(args) -> int:
     assets, pool = read_assets(args.dataset, args.split, args.voxels), read_pool(args.pool)
     stock = stock_of(args.split, assets, pool, args.dataset)
     items = plan_items(clip_ids, args.split, assets, pool, place)
-    run_shard(plan_step(settings, stock), args.shard, items, place, flags.options_from(args), is_clip_of(args.clips))
+    run_shard(plan_step(settings, stock), args.shard, items, place, flags.options_from(args))
     return 0
 
 

@@ -293,7 +293,7 @@ class ClipsConfig(_Section):
     count: int = Field(ge=1, le=1_000_000)
     """How many clips; their ids are 00000000 and on, and each id has its own seed, so that more clips change none of those before.
     Seeds of eval are below 1,000,000, those of train not."""
-    clips_per_shard: int = Field(25, ge=1, le=100_000)
+    clips_per_shard: int = Field(25, ge=1, le=1000)
     """Clips in a row that one job works on; choose it so that a job that renders lasts 10 to 60 minutes."""
     workers: int = Field(1, ge=1)
     """Processes that each job starts; the bytes do not depend on it."""

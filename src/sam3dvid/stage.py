@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,6 +220,8 @@ def assets_branch(rows: list[Row], stage: Path, voxels: Path, dataset: Path, wor
 PLAN_STEP = "plan_clips"
 SEED_BASES = {"eval": 0, "train": 1_000_000}
 """Split -> what is added to int(clip_id) to make the clip's seed."""
+LONGEST_SHARD = 1000
+"""Clips of a work shard, at most. Up to here no two cuts give a shard the same name, so that none takes the journal of another cut for its own."""
 MOST_CLIPS = 1_000_000
 """Clips that a split may have: one more of eval would share its seed with one of train."""
 CLIP_ID = re.compile(r"[0-9]{8}")
@@ -333,17 +334,15 @@ def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
     """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the last may have fewer.
 
     clips : how many the split has. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
+    Raises DataError (bad_argument) for more clips a shard than LONGEST_SHARD.
     """
+    if clips_per_shard > LONGEST_SHARD:
+        raise DataError("bad_argument", "--clips-per-shard", str(clips_per_shard), f"at most {LONGEST_SHARD}", "make the shards smaller")
     most = -(-MOST_CLIPS // clips_per_shard)
     return {
         shard_name(number, most): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
         for number in range(-(-clips // clips_per_shard))
     }
-
-
-def is_clip_of(clips: int) -> Callable[[str], bool]:
-    """Return whether a split that has so many clips has this one: a shard's name may have stood for other clips, which another shard has now."""
-    return lambda clip_id: int(clip_id) < clips
 
 
 def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:

@@ -39,17 +39,10 @@ class Options:
     full: bool = False
 
 
-Ids = Callable[[str], bool]
-
-
-def _nobody(item_id: str) -> bool:
-    return False
-
-
-def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, options: Options, others: Ids = _nobody) -> list[Fields]:
+def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, options: Options) -> list[Fields]:
     """Return the manifest rows of a shard after every item has its verdict and the manifest is written; those under other keys are removed.
 
-    shard : its name.   items : all of its items.   others : whether another shard has an id now, where a name may stand for other ids than before.
+    shard : its name.   items : all of its items.
     Raises Fault if any item has none (disk, memory, kill, bug): the manifest is not written, finished items are kept, and the same command
     goes on from there. Raises DataError (duplicate_id) before any work.
     """
@@ -57,7 +50,7 @@ def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, optio
     items = [replace(item, fingerprint=step.fingerprint(item, options.redo)) for item in items]
     with open_journal(place.journal(step.name, shard)) as journal:
         run = _Run(step, shard, place, options, journal)
-        run.tidy(items, others)
+        run.tidy(items)
         rows = run.work(items)
         retract_manifests(place, step.name, shard)
         write_manifest(place.manifest(step.name, shard, options.key), rows, [item.id for item in items])
@@ -65,9 +58,7 @@ def run_shard(step: Step, shard: str, items: Sequence[Item], place: Place, optio
     return rows
 
 
-def run_guard(
-    step: Step, shard: str, items_of: Callable[[list[Fields]], Sequence[Item]], earlier: str, place: Place, options: Options, others: Ids = _nobody
-) -> list[Fields]:
+def run_guard(step: Step, shard: str, items_of: Callable[[list[Fields]], Sequence[Item]], earlier: str, place: Place, options: Options) -> list[Fields]:
     """Run a step that checks the files of an earlier one, as `run_shard` does.
 
     earlier : that step's name, of this stage or of the one before.   items_of : makes the items from the rows of its shard manifest.
@@ -77,7 +68,7 @@ def run_guard(
     there = place.before or place
     items = items_of(the_manifest(there, earlier, shard))
     try:
-        return run_shard(step, shard, items, place, options, others)
+        return run_shard(step, shard, items, place, options)
     except Fault as fault:
         if fault.code == "fault_stale":
             retract_manifests(there, earlier, shard)
@@ -110,11 +101,10 @@ class _Run:
         self.counts: Counter[str] = Counter()
         self.faults: list[Fault] = []
 
-    def tidy(self, items: Sequence[Item], others: Ids) -> None:
-        """Clear what an earlier run left: temporary files of a killed one, files of ids that no shard has any longer."""
+    def tidy(self, items: Sequence[Item]) -> None:
+        """Clear what an earlier run left: temporary files of a killed one, files of ids that the table no longer has."""
         outputs = {path for item in items for path in item.outputs}
-        left = [entry for item_id, entry in self.journal.entries.items() if not others(item_id)]
-        gone = {Path(os.path.normpath(self.place.stage / name)) for entry in left for name in entry.files} - outputs
+        gone = {Path(os.path.normpath(self.place.stage / name)) for entry in self.journal.entries.values() for name in entry.files} - outputs
         for path in sorted(path for path in gone if path.exists()):
             set_aside(path, self.place)
             self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")

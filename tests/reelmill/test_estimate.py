@@ -205,9 +205,9 @@ def test_plans_of_smaller_frames_cost_by_their_pixels(monkeypatch: pytest.Monkey
 
 def test_long_planning_job_is_a_warning_with_shards_of_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(Path("/disk"), GIB, None)
-    warned = [line for line in estimate_assets.lines(plans_of(monkeypatch, 9000, 3600), disk, 4.0) if line.startswith("warning")]
-    assert warned == ["warning   the longest job takes 2.0 h: clips_per_shard: 900 would make jobs of about half an hour"]
-    assert len(estimate_assets.lines(plans_of(monkeypatch, 9000, 900), disk, 4.0)) == 4
+    warned = [line for line in estimate_assets.lines(plans_of(monkeypatch, 9000, 900, size=1024), disk, 4.0) if line.startswith("warning")]
+    assert warned == ["warning   the longest job takes 2.0 h: clips_per_shard: 225 would make jobs of about half an hour"]
+    assert len(estimate_assets.lines(plans_of(monkeypatch, 9000, 225, size=1024), disk, 4.0)) == 4
 
 
 def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +215,7 @@ def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, ca
     config = tmp_path / "config.yaml"
     config.write_text(
         f"run: x\nassets:\n  table: {tmp_path}/assets.csv\nbackgrounds:\n  polyhaven:\n    pool: {tmp_path}/none\nclips:\n  split: train\n  count: 10000\n"
-        "  clips_per_shard: 2500\n"
+        "  clips_per_shard: 1000\n"
     )
     assert main(["estimate", "--configfile", str(config)]) == 0
-    assert "clips     10,000 clips of train, their plans alone\njobs      5\n" in capsys.readouterr().out
+    assert "clips     10,000 clips of train, their plans alone\njobs      11\n" in capsys.readouterr().out
