@@ -6,7 +6,7 @@ from shardwork.jsonio import dumps
 CLIP_PLACES = clip_stage.clip_places(RUN / "plans", RUN / "renders", RUN / "clips", RUN / "dataset", RUN / "controls" / "clips")
 PLANS, RENDERS, CLIPS = CLIP_PLACES.plans, CLIP_PLACES.renders, CLIP_PLACES.clips
 CLIP_POOL = Path(getattr(CONFIG.backgrounds, CONFIG.clips.pool).pool)
-CLIP_SHARDS = clip_stage.clip_shards(CONFIG.clips.count, CONFIG.clips.clips_per_shard)
+CLIP_SHARDS = clip_stage.clip_shards(CONFIG.clips.count, CONFIG.clips.clips_per_shard, CONFIG.clips.first)
 PLAN_SETTINGS = as_flags(CONFIG.clips.settings())
 # clips are planned from all assets and backgrounds that passed: their gates come first, which also clear what belongs to no row
 CLIP_INPUTS = [gate_of(branch) for branch in ("assets", CONFIG.clips.pool) if branch in BRANCHES]
@@ -52,6 +52,7 @@ BRANCHES["clips"] = {
         {
             **CLIP_CUT,
             "clips": CONFIG.clips.count,
+            "first": CONFIG.clips.first,
             "stage": PLANS.stage,
             "renders": RENDERS.stage,
             "finished": CLIPS.stage,
@@ -89,7 +90,7 @@ rule plan_clips:
         settings=PLAN_SETTINGS,
         flags=as_flags({**CLIP_CUT, "dataset": RUN / "dataset", "voxels": RUN / "voxels", "pool": CLIP_POOL, "stage": PLANS.stage, "redo": CONFIG.redo.clips}),
     shell:
-        step("plan_clips", verify=CONFIG.verify, clips=CONFIG.clips.count)
+        step("plan_clips", verify=CONFIG.verify, clips=CONFIG.clips.count, first=CONFIG.clips.first)
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
@@ -109,7 +110,9 @@ rule draw_plans:
         runtime=30,
     params:
         version=1,
-        flags=as_flags({**CLIP_CUT, "clips": CONFIG.clips.count, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}),
+        flags=as_flags(
+            {**CLIP_CUT, "clips": CONFIG.clips.count, "first": CONFIG.clips.first, "dataset": RUN / "dataset", "pool": CLIP_POOL, "stage": PLANS.stage}
+        ),
     shell:
         step("draw_plans") + " {params.flags} --out={output.sheet:q} 2> {log:q}"
 
@@ -246,6 +249,7 @@ rule write_clip_manifest:
         flags=as_flags(
             {
                 "clips": CONFIG.clips.count,
+                "first": CONFIG.clips.first,
                 "clips_per_shard": CONFIG.clips.clips_per_shard,
                 "stage": CLIPS.stage,
                 "dataset": RUN / "dataset",

@@ -28,6 +28,7 @@ def add_branch_flags(arguments) -> None:
     arguments.add_argument("--split", choices=clip_stage.SPLITS, help="clips: their split")
     arguments.add_argument("--clips", type=command.whole(1), help="clips: how many")
     arguments.add_argument("--clips-per-shard", type=command.whole(1), help="clips: how many in a row make a work shard")
+    arguments.add_argument("--first", type=command.whole(0), default=0, help="clips: number of the first clip (default: 0)")
     command.add_settings(arguments, AssetFilter)
 
 
@@ -51,7 +52,7 @@ def _sa1b(args):
 
 def _clips(args):
     places = clip_stage.clip_places(args.stage, args.renders, args.finished, args.dataset, args.controls_stage)
-    return clip_stage.clips_branch(places, args.clips, args.clips_per_shard, args.controls)
+    return clip_stage.clips_branch(places, args.clips, args.clips_per_shard, args.first, args.controls)
 
 
 BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b, "clips": _clips}

@@ -26,14 +26,15 @@ arguments.add_argument("--dataset", type=Path, required=True, help="the dataset'
 arguments.add_argument("--pool", type=Path, help="the folder of the pool of backgrounds (default: a plain background)")
 arguments.add_argument("--split", choices=SPLITS, required=True, help="the split that was planned")
 arguments.add_argument("--clip", action="append", default=[], help="draw this clip; may be given again (default: the first six that have a plan)")
-arguments.add_argument("--clips", type=command.whole(1), default=1, help="how many clips the split has")
+arguments.add_argument("--clips", type=command.whole(1), default=1, help="how many clips there are")
+arguments.add_argument("--first", type=command.whole(0), default=0, help="number of the first clip (default: 0)")
 arguments.add_argument("--clips-per-shard", type=command.whole(1), default=1, help="how many in a row make a work shard")
 arguments.add_argument("--out", type=Path, required=True, help="the PNG to write")
 
 
 def main(args) -> int:
     place = plans_place(args.stage)
-    clip_ids = args.clip or list(islice(_planned(place, args.clips, args.clips_per_shard), SHOWN))
+    clip_ids = args.clip or list(islice(_planned(place, args.clips, args.clips_per_shard, args.first), SHOWN))
     pool = read_pool(args.pool) if args.pool else None
     assets = {asset.asset_id: asset for asset in read_assets(args.dataset, args.split)}
     shape_of = Meshes(args.dataset, args.split)
@@ -53,9 +54,9 @@ def main(args) -> int:
     return 0
 
 
-def _planned(place, clips, clips_per_shard):
+def _planned(place, clips, clips_per_shard, first):
     """Yield the ids of the clips whose verdict is ok: what else lies in the folder may be of an earlier run."""
-    for shard in clip_shards(clips, clips_per_shard):
+    for shard in clip_shards(clips, clips_per_shard, first):
         yield from (row["id"] for row in the_manifest(place, PLAN_STEP, shard) if row["status"] == "ok")
 
 

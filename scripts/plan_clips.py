@@ -17,7 +17,8 @@ arguments.add_argument("--dataset", type=Path, required=True, help="the dataset'
 arguments.add_argument("--voxels", type=Path, help="the folder of voxelize_assets' verdicts, results/RUN/voxels (default: every folder there is an asset)")
 arguments.add_argument("--pool", type=Path, required=True, help="the folder of a frozen pool of backgrounds")
 arguments.add_argument("--split", choices=SPLITS, required=True, help="the split that is planned")
-arguments.add_argument("--clips", type=command.whole(1), required=True, help="how many clips the split has")
+arguments.add_argument("--clips", type=command.whole(1), required=True, help="how many clips there are")
+arguments.add_argument("--first", type=command.whole(0), default=0, help="number of the first clip (default: 0)")
 arguments.add_argument("--clips-per-shard", type=command.whole(1), required=True, help="how many clips in a row make a work shard")
 flags.add_shard_flags(arguments)
 command.add_settings(arguments, PlanSettings)
@@ -25,7 +26,7 @@ command.add_settings(arguments, PlanSettings)
 
 def main(args) -> int:
     settings, place = command.settings_from(args, PlanSettings), plans_place(args.stage)
-    clip_ids = clips_of(args.shard, args.clips, args.clips_per_shard)
+    clip_ids = clips_of(args.shard, args.clips, args.clips_per_shard, args.first)
     assets, pool = read_assets(args.dataset, args.split, args.voxels), read_pool(args.pool)
     stock = stock_of(args.split, assets, pool, args.dataset)
     items = plan_items(clip_ids, args.split, assets, pool, place)

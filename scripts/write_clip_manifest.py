@@ -14,7 +14,8 @@ from shardwork.place import the_manifest
 arguments = command.parser(__doc__)
 arguments.add_argument("--stage", type=Path, required=True, help="the stage of the clips, results/RUN/clips")
 arguments.add_argument("--dataset", type=Path, required=True, help="the dataset's folder, results/RUN/dataset")
-arguments.add_argument("--clips", type=command.whole(1), required=True, help="how many clips the split has")
+arguments.add_argument("--clips", type=command.whole(1), required=True, help="how many clips there are")
+arguments.add_argument("--first", type=command.whole(0), default=0, help="number of the first clip (default: 0)")
 arguments.add_argument("--clips-per-shard", type=command.whole(1), required=True, help="how many clips in a row make a work shard")
 arguments.add_argument("--config", required=True, metavar="JSON", help="the resolved configuration, as a JSON object")
 arguments.add_argument("--key", default="by-hand", help="name of the mark that is left in the stage's folder: a digest of what the manifest is made for")
@@ -22,7 +23,9 @@ arguments.add_argument("--key", default="by-hand", help="name of the mark that i
 
 def main(args) -> int:
     place = clips_place(args.stage, args.dataset)
-    made, validated = ([row for shard in clip_shards(args.clips, args.clips_per_shard) for row in the_manifest(place, step, shard)] for step in CLIP_STEPS)
+    made, validated = (
+        [row for shard in clip_shards(args.clips, args.clips_per_shard, args.first) for row in the_manifest(place, step, shard)] for step in CLIP_STEPS
+    )
     lines, mark = manifest_lines(made, validated), clip_manifest_mark(place, args.key)
     for old in sorted(mark.parent.glob("*")):
         retract(old)

@@ -19,6 +19,8 @@ from shardwork.ids import ID_PATTERN
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
 """Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
 
+MOST_CLIPS = 1_000_000
+"""Clips that a split may have: their numbers are below this."""
 CODECS = "auto, rle, isal:0 to isal:3, zlib-ng:1 to zlib-ng:9, libdeflate:1 to libdeflate:12, zlib:0 to zlib:9"
 CODEC_PATTERN = r"^(auto|rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|zlib:[0-9])$"
 
@@ -290,9 +292,10 @@ class ClipsConfig(_Section):
 
     split: Literal["train", "eval"]
     """Which assets and backgrounds are taken; objects and backgrounds never cross splits."""
-    count: int = Field(ge=1, le=1_000_000)
-    """How many clips; their ids are 00000000 and on, and each id has its own seed, so that more clips change none of those before.
-    Seeds of eval are below 1,000,000, those of train not."""
+    count: int = Field(ge=1, le=MOST_CLIPS)
+    """How many clips; each has the seed of its own number, so that more clips change none of those before. Seeds of eval are below 1,000,000."""
+    first: int = Field(0, ge=0, lt=MOST_CLIPS)
+    """Number of the first clip; their ids are that number in 8 digits and on."""
     clips_per_shard: int = Field(25, ge=1, le=1000)
     """Clips in a row that one job works on; choose it so that a job that renders lasts 10 to 60 minutes."""
     workers: int = Field(1, ge=1)
@@ -335,7 +338,7 @@ class ClipsConfig(_Section):
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a plan, by name."""
-        others = {"split", "count", "clips_per_shard", "workers", "pool", "max_quarantined", "size", "render", "controls", "fps"}
+        others = {"split", "count", "first", "clips_per_shard", "workers", "pool", "max_quarantined", "size", "render", "controls", "fps"}
         return {"width": self.size, "height": self.size, **self.model_dump(exclude=others)}
 
 
@@ -418,6 +421,9 @@ def _agreeing(config: Config) -> Config:
         raise DataError(E_CONFIG_VALUE, "config: clips", "no section assets", "the assets that clips are made of", "add the section assets")
     if clips and not (config.backgrounds and getattr(config.backgrounds, clips.pool)):
         raise DataError(E_CONFIG_VALUE, "config: clips.pool", f"no section backgrounds.{clips.pool}", "the pool that clips stand before", "add the section")
+    if clips and clips.first + clips.count > MOST_CLIPS:
+        found = f"{clips.count} from {clips.first} on"
+        raise DataError(E_CONFIG_VALUE, "config: clips.count", found, f"numbers below {MOST_CLIPS}", "a split has so many: make fewer")
     for name in ("sun_strength", "ambient_strength") if clips else ():
         least, most = getattr(clips, f"{name}_min"), getattr(clips, f"{name}_max")
         if most < least:

@@ -87,7 +87,7 @@ def panoramas_part(rows: int, limit: int, views: int, workers: int) -> Part:
 
 def clips_part(clips: ClipsConfig) -> Part:
     """Return what the plans of so many clips will take, and the job that draws the first of them. Nothing but the configuration is read."""
-    shards = -(-clips.count // clips.clips_per_shard)
+    shards = -(-(clips.first + clips.count) // clips.clips_per_shard) - clips.first // clips.clips_per_shard
     seconds = PLAN_SECONDS * clips.frames * clips.size**2 / PLAN_PIXELS
     job_hours = (min(clips.count, clips.clips_per_shard) * seconds / clips.workers + START_SECONDS) / 3600
     advised = max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 * clips.workers / seconds))

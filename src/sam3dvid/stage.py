@@ -330,25 +330,25 @@ def clip_manifest_mark(place: Place, key: str) -> Path:
     return place.stage / ".manifest" / key
 
 
-def clip_shards(clips: int, clips_per_shard: int) -> dict[str, list[str]]:
-    """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the last may have fewer.
+def clip_shards(clips: int, clips_per_shard: int, first: int = 0) -> dict[str, list[str]]:
+    """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the first and the last may have fewer.
 
-    clips : how many the split has. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
+    clips : how many there are, from number `first` on. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
     Raises DataError (bad_argument) for more clips a shard than LONGEST_SHARD.
     """
     if clips_per_shard > LONGEST_SHARD:
         raise DataError("bad_argument", "--clips-per-shard", str(clips_per_shard), f"at most {LONGEST_SHARD}", "make the shards smaller")
     most = -(-MOST_CLIPS // clips_per_shard)
     return {
-        shard_name(number, most): [clip_name(index) for index in range(number * clips_per_shard, min(clips, (number + 1) * clips_per_shard))]
-        for number in range(-(-clips // clips_per_shard))
+        shard_name(number, most): [clip_name(index) for index in range(first, first + clips) if index // clips_per_shard == number]
+        for number in range(first // clips_per_shard, -(-(first + clips) // clips_per_shard))
     }
 
 
-def clips_of(shard: str, clips: int, clips_per_shard: int) -> list[str]:
+def clips_of(shard: str, clips: int, clips_per_shard: int, first: int = 0) -> list[str]:
     """Return the clip ids of one work shard. Raises DataError (bad_argument) for a name that is no shard's of this cut."""
     parse_shard(shard)
-    shards = clip_shards(clips, clips_per_shard)
+    shards = clip_shards(clips, clips_per_shard, first)
     if shard not in shards:
         expected = f"one of {len(shards)}, {next(iter(shards), 'none')} and on"
         raise DataError("bad_argument", "--shard", repr(shard), expected, "see the line that snakemake -p prints")
@@ -372,9 +372,9 @@ def clip_places(plans: Path, renders: Path, clips: Path, dataset: Path, controls
     return ClipPlaces(planned, rendered, finished, clip_controls_place(controls, finished))
 
 
-def clips_branch(places: ClipPlaces, clips: int, clips_per_shard: int, controls: bool) -> Branch:
+def clips_branch(places: ClipPlaces, clips: int, clips_per_shard: int, first: int, controls: bool) -> Branch:
     """Return the branch of the clips of a split.   controls : whether control videos are made."""
-    shards = {shard: tuple(ids) for shard, ids in clip_shards(clips, clips_per_shard).items()}
+    shards = {shard: tuple(ids) for shard, ids in clip_shards(clips, clips_per_shard, first).items()}
     stages = (
         Stage(places.plans, (PLAN_STEP,)),
         Stage(places.renders, (RENDER_STEP,)),

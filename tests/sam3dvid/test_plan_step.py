@@ -98,6 +98,10 @@ def test_other_workers_shards_and_processes_write_the_same_bytes(world):
     assert published(world) == here
 
 
+def test_clips_from_a_number_on_keep_their_shards():
+    assert clip_shards(5, 3, first=2) == {"0000-of-333334": ["00000002"], "0001-of-333334": CLIPS[3:], "0002-of-333334": ["00000006"]}
+
+
 def test_no_two_cuts_give_a_shard_the_same_name():
     """A shard of another cut that bore the name would set aside, as ids that no table has, the clips that were its own."""
     assert len({next(iter(clip_shards(1, per_shard))) for per_shard in range(1, 1001)}) == 1000
