@@ -333,7 +333,8 @@ def clip_manifest_mark(place: Place, key: str) -> Path:
 def clip_shards(clips: int, clips_per_shard: int, first: int = 0) -> dict[str, list[str]]:
     """Return the clip ids of every work shard that has some: `clips_per_shard` in a row to each, the first and the last may have fewer.
 
-    clips : how many there are, from number `first` on. A shard's name counts those of a split that has all it may have: more clips leave the names of those before.
+    clips : how many there are, from number `first` on. A shard's name counts those of a split that has all it may have: more clips leave the names of
+    those before.
     Raises DataError (bad_argument) for more clips a shard than LONGEST_SHARD.
     """
     if clips_per_shard > LONGEST_SHARD:
