@@ -19,9 +19,8 @@ from sam3dvid.composite.origin import Origin
 from sam3dvid.composite.settings import CompositeSettings
 from sam3dvid.composite.validate_step import clip_items, validate_step
 from sam3dvid.controls.controls_step import control_items
-from sam3dvid.controls.pictures import PALETTE, depth_picture, depth_range, mask_picture
+from sam3dvid.controls.pictures import depth_picture, depth_range, mask_picture
 from sam3dvid.controls.settings import ControlSettings
-from sam3dvid.plan import picture
 from sam3dvid.stage import CLIP_STEPS, clip_controls_place, clip_of, clips_place
 from shardwork.errors import Fault
 from shardwork.place import the_manifest
@@ -124,10 +123,6 @@ def test_a_second_run_keeps_every_video_and_another_rate_makes_them_again(world)
     assert "2 ok (2 made)" in program(world, "--fps=8").stderr
     assert by_opencv(stage(world) / SPLIT / f"{CLIPS[0]}.mask.mkv")[1] == 8.0
     assert "2 ok (2 made)" in program(world).stderr
-
-
-def test_colours_of_objects_are_those_of_the_pictures_of_plans():
-    assert PALETTE[1:].tolist() == [list(colour) for colour in picture.PALETTE]
 
 
 def test_a_mask_with_more_objects_than_colours_is_no_picture():

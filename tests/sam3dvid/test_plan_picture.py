@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 from sam3dvid.backgrounds.pool import read_pool
+from sam3dvid.colours import PALETTE
 from sam3dvid.plan.catalogue import read_assets
-from sam3dvid.plan.picture import END, FINE, PALETTE, SIDE, START, TEXT_HEIGHT, Above, draw_above, draw_frame, draw_plan, read_photo, stack
+from sam3dvid.plan.picture import END, FINE, SIDE, START, TEXT_HEIGHT, Above, draw_above, draw_frame, draw_plan, read_photo, stack
 from sam3dvid.plan.plan_step import stock_of
 from sam3dvid.plan.planfile import read_plan
 from sam3dvid.plan.planner import plan_clip

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sam3dvid.plan import picture as plan_picture
+from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import read_clip
-from sam3dvid.preview.panels import ALARM, HATCH, PALETTE, edge, paint_depth, paint_foreground, paint_masks, paint_voxels
+from sam3dvid.preview.panels import ALARM, HATCH, edge, paint_depth, paint_foreground, paint_masks, paint_voxels
 from sam3dvid.preview.survey import survey_clip
 from sam3dvid.preview.window import Box, box_of, fit, whole, window_of
 from sam3dvid.validate.schema import Size
@@ -34,10 +34,6 @@ def spoil(array, place, value):
     changed = array.copy()
     changed[place] = value
     return changed
-
-
-def test_objects_have_the_colours_of_the_plans_picture():
-    assert PALETTE == plan_picture.PALETTE
 
 
 def test_nothing_of_a_good_clip_is_red(clip, survey):

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import read_clip
-from sam3dvid.preview.panels import PALETTE, paint_axes, paint_voxels
+from sam3dvid.preview.panels import paint_axes, paint_voxels
 from sam3dvid.preview.project import HALF_DIAGONAL, LEAST_PX, MOST_PX, ROUNDING_PX, bare, strays, voxels_in_frame
 from sam3dvid.preview.survey import survey_clip
 from sam3dvid.preview.window import whole

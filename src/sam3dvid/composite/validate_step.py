@@ -10,12 +10,12 @@ from sam3dvid.codes import AssetRefused
 from sam3dvid.composite.rendered import stale
 from sam3dvid.stage import CLIP_STEPS, VALIDATE_CLIPS_VERSION, clip_of
 from sam3dvid.validate.clips import look_at_clip
-from sam3dvid.validate.report import LAYOUT, PASSED, VISIBILITY, report_of
+from sam3dvid.validate.report import PASSED, USUAL, report_of
 from shardwork.journal import look, name_of
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
 
-SUITES = (LAYOUT, VISIBILITY)
+SUITES = USUAL
 """What is looked at of each clip by itself; what holds between clips and assets is for a look at the whole dataset."""
 
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from sam3dvid.colours import PALETTE
+
 Rgb = NDArray[np.uint8]
 Depth = NDArray[np.float32]
 
-PALETTE = np.array([[0, 0, 0], [230, 159, 0], [86, 180, 233], [0, 158, 115], [204, 121, 167]], np.uint8)
-"""(5, 3) uint8: colours of the background and of objects 1 to 4, told apart by colour-blind eyes too. Source: Okabe and Ito 2008."""
+MASK_COLOURS = np.array([(0, 0, 0), *PALETTE], np.uint8)
+"""(5, 3) uint8: of the background, and of objects 1 to 4."""
 STEPS = 254
 """Gray values above 1 that objects have: 0 is the background alone."""
 
@@ -42,5 +44,5 @@ def depth_picture(depth: Depth, near: float, far: float) -> Rgb:
 
 
 def mask_picture(mask: NDArray[np.uint8]) -> Rgb:
-    """Return a mask in the colours of PALETTE.   mask : (H, W) uint8, 0 to 4.   Returns (H, W, 3) uint8.   Raises IndexError for any other number."""
-    return PALETTE[mask]
+    """Return a mask in MASK_COLOURS.   mask : (H, W) uint8, 0 to 4.   Returns (H, W, 3) uint8.   Raises IndexError for any other number."""
+    return MASK_COLOURS[mask]

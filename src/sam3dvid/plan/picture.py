@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sam3dvid.backgrounds.warp import homography, warp
+from sam3dvid.colours import PALETTE
 from sam3dvid.conventions import pose_in_camera
 from sam3dvid.raycast import Caster, frame_truth
 from shardwork.jsonio import Json
@@ -20,8 +21,6 @@ from shardwork.jsonio import Json
 Rgb = NDArray[np.uint8]
 Float = NDArray[np.float64]
 
-PALETTE = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (204, 121, 167))
-"""Colours of objects 1 to 4, told apart by colour-blind eyes too. Source: Okabe and Ito 2008."""
 START, END, INK, FAINT, PAPER = (0, 0, 0), (214, 0, 28), (40, 40, 40), (170, 170, 170), (255, 255, 255)
 SIDE = 384
 """Pixels of a view."""

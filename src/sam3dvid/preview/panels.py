@@ -9,13 +9,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import Clip, Float, Frame, Mask, Rgb
 from sam3dvid.preview.project import object_axes, segment, strays, voxels_in_frame, world_up
 from sam3dvid.preview.survey import Survey
 from sam3dvid.preview.window import Window, whole
 
-PALETTE = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (204, 121, 167))
-"""Colours of objects 1 to 4, told apart by colour-blind eyes too. Source: Okabe and Ito 2008."""
 ALARM = (255, 0, 0)
 """What must not be: no other panel's colour comes near it."""
 AXES = ((235, 50, 50), (70, 200, 60), (70, 110, 255))
