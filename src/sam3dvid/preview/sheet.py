@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import Clip, Frame, Rgb
-from sam3dvid.preview.panels import PALETTE, depth_colours, paint_axes, paint_depth, paint_foreground, paint_masks, paint_voxels
+from sam3dvid.preview.panels import depth_colours, paint_axes, paint_depth, paint_foreground, paint_masks, paint_voxels
 from sam3dvid.preview.survey import LEAST_FRACTION, LEAST_PARTS, Survey
 from sam3dvid.preview.window import Window, fit, window_of
 from shardwork.errors import plain
