@@ -1,7 +1,5 @@
 """Finished assets and a frozen pool -> plans of clips."""
 
-from sam3dvid import stage as clip_stage
-
 PLANS = clip_stage.plans_place(RUN / "plans")
 CLIP_POOL = Path(getattr(CONFIG.backgrounds, CONFIG.clips.pool).pool)
 CLIP_SHARDS = clip_stage.clip_shards(CONFIG.clips.count, CONFIG.clips.clips_per_shard)

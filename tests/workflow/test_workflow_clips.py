@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -36,10 +35,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
 @pytest.fixture
 def project(finished: AssetsProject, tmp_path: Path) -> AssetsProject:
     """A fresh copy of the finished project, times kept."""
-    copy = object.__new__(AssetsProject)
-    copy.folder = tmp_path / "moved"
-    shutil.copytree(finished.folder, copy.folder, symlinks=True)
-    return copy
+    return finished.copied(tmp_path / "moved")
 
 
 def plans(project: AssetsProject) -> dict[str, bytes]:
