@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 from tests.contract.test_contract_events import write_video
 
@@ -31,6 +32,13 @@ class Project:
             self.add_video(item_id, seed)
         self.make_table()
         self.write_config(f"run: small\nevents:\n  table: data/videos.csv\n  work_shards: {work_shards}\n")
+
+    def copied(self, folder: Path) -> Self:
+        """Return a copy in another folder, times kept, as it is after a move."""
+        copy = object.__new__(type(self))
+        copy.folder = folder
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return copy
 
     def add_video(self, item_id: str, seed: int) -> None:
         write_video(self.folder / "data" / "videos" / f"{item_id}.mkv", seed)

@@ -34,10 +34,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture
 def project(finished: Project, tmp_path: Path) -> Project:
     """A fresh copy of the finished project, times kept."""
-    copy = object.__new__(Project)
-    copy.folder = tmp_path / "moved it's here"
-    shutil.copytree(finished.folder, copy.folder, symlinks=True)
-    return copy
+    return finished.copied(tmp_path / "moved it's here")
 
 
 def test_run_gives_a_voxel_file_for_every_video(finished: Project) -> None:

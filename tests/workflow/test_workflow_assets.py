@@ -80,10 +80,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
 @pytest.fixture
 def project(finished: AssetsProject, tmp_path: Path) -> AssetsProject:
     """A fresh copy of the finished project, times kept."""
-    copy = object.__new__(AssetsProject)
-    copy.folder = tmp_path / "moved"
-    shutil.copytree(finished.folder, copy.folder, symlinks=True)
-    return copy
+    return finished.copied(tmp_path / "moved")
 
 
 def test_run_finishes_every_asset_and_freezes_the_pool(finished: AssetsProject) -> None:
