@@ -34,15 +34,14 @@ LIMITED = replace(SMALL, max_attempts=1, max_position_tries=4)
 
 def write_photos(folder: Path, names: tuple[str, ...] = ("ph_meadow_v0", "ph_street_v0"), size: tuple[int, int] = (512, 256)) -> None:
     """Write a frozen pool of blurred pictures, whose rows are true."""
-    rows = []
+    rows, pictures = [], {}
     for number, name in enumerate(names):
         small = np.random.default_rng(number).integers(0, 255, (8, 16, 3), np.uint8)
         data = cv2.imencode(".png", cv2.resize(small, size, interpolation=cv2.INTER_CUBIC))[1].tobytes()
         known = {"source": "polyhaven", "split_key": name, "file": f"{SPLIT}/{name}.png", "authors": ["A. Maker"], "projection": {"view": 0}}
-        rows.append((pool_row(name, *size, data=data) | known, data))
-    write_pool(folder, [row for row, _ in rows])
-    for row, picture in rows:
-        (folder / row["file"]).write_bytes(picture)
+        rows.append(pool_row(name, *size, data=data) | known)
+        pictures[name] = data
+    write_pool(folder, rows, pictures)
 
 
 class Renders:

@@ -111,7 +111,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 """
 
 
-def test_a_whole_validation_loads_numpy_pillow_and_yaml_alone(valid):
+def test_schema_and_visibility_are_validated_with_numpy_pillow_and_yaml_alone(valid):
     done = subprocess.run([sys.executable, "-c", LOADED, str(valid)], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")})
     # names that compilers and the process pool leave behind are no packages
     loaded = {name for name in json.loads(done.stdout.splitlines()[-1]) if not name.startswith(("_cython", "cython_runtime", "__mp_main__"))}
