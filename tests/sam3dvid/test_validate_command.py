@@ -106,7 +106,7 @@ import json, sys
 # the environment's own start-up files (.pth) may load modules: what they loaded is not ours
 before = set(sys.modules)
 from sam3dvid.validate.__main__ import main
-assert main([sys.argv[1], "--any-size", "--workers=0"]) == 0
+assert main([sys.argv[1], "--any-size", "--workers=0", "--suite=T1", "--suite=T2"]) == 0
 print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)))
 """
 

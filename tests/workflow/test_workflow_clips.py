@@ -192,7 +192,7 @@ def test_shipped_configuration_asks_for_the_clips_of_the_format_and_tolerates_a_
     assert (config.frames, config.size, config.pool) == (32, 512, "polyhaven")
 
 
-@pytest.mark.parametrize(("name", "table", "planning"), [("m1_polyhaven", "gso.csv", 1), ("m2", "objaverse.csv", 10)])
+@pytest.mark.parametrize(("name", "table", "planning"), [("m1_polyhaven", "gso.csv", 20), ("m2", "objaverse.csv", 200)])
 def test_shipped_configuration_is_a_whole_plan_of_jobs_with_the_tables_that_it_names(tmp_path: Path, name: str, table: str, planning: int) -> None:
     project = AssetsProject(tmp_path / "clips")
     write_pool(project.folder / "data" / "bg_pools_polyhaven", [pool_row("a"), pool_row("b", split="train")])
