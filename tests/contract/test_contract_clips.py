@@ -96,6 +96,8 @@ class ControlsWorld(CompositeWorld):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.home = None
+        self.dataset.mkdir(parents=True)
+        (self.dataset / "assets").symlink_to(self.renders.dataset / "assets")
         self.clips = replace(clips_place(folder / "run" / "clips", self.dataset), before=self.renders.renders)
         self.place = clip_controls_place(self.stage, self.clips)
 

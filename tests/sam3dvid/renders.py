@@ -27,18 +27,20 @@ from tests.sam3dvid.datasets import write_asset, write_frame
 from tests.sam3dvid.stock import SMALL, pool_row, write_pool
 
 SPLIT = "eval"
-SHARD = "0000-of-0001"
+SHARD = "0000-of-333334"
+"""Of clips by three."""
 LIMITED = replace(SMALL, max_attempts=1, max_position_tries=4)
 """Under which some seeds have no plan."""
 
 
-def write_photos(folder: Path, names: tuple[str, ...] = ("ph_meadow_v0", "ph_street_v0"), size: tuple[int, int] = (512, 256)) -> None:
+def write_photos(folder: Path, slugs: tuple[str, ...] = ("meadow", "street"), size: tuple[int, int] = (512, 256)) -> None:
     """Write a frozen pool of blurred pictures, whose rows are true."""
     rows, pictures = [], {}
-    for number, name in enumerate(names):
+    for number, slug in enumerate(slugs):
+        name = f"ph_{slug}_v0"
         small = np.random.default_rng(number).integers(0, 255, (8, 16, 3), np.uint8)
         data = cv2.imencode(".png", cv2.resize(small, size, interpolation=cv2.INTER_CUBIC))[1].tobytes()
-        known = {"source": "polyhaven", "split_key": name, "file": f"{SPLIT}/{name}.png", "authors": ["A. Maker"], "projection": {"view": 0}}
+        known = {"source": "polyhaven", "split_key": slug, "file": f"{SPLIT}/{name}.png", "authors": ["A. Maker"], "projection": {"view": 0}}
         rows.append(pool_row(name, *size, data=data) | known)
         pictures[name] = data
     write_pool(folder, rows, pictures)

@@ -56,8 +56,10 @@ def _validate(item: Item, dataset: Path, any_size: bool) -> Fields:
     found, _ = look_at_clip(dataset, split, item.id, SUITES, any_size)
     report = report_of([found], SUITES, [], [])
     for part in report.suites:
-        if part.verdict != PASSED:
-            told = [str(problem) for problem in part.faults] or [f"could not look at {part.blocked[0]}"]
-            more = f" and {len(told) - 1} more" if len(told) > 1 else ""
-            raise AssetRefused("invalid_clip", f"{split}/{item.id}", f"{part.suite}: {told[0]}{more}", "the format of the dataset")
+        if part.faults:
+            more = f" and {len(part.faults) - 1} more" if len(part.faults) > 1 else ""
+            raise AssetRefused("invalid_clip", f"{split}/{item.id}", f"{part.suite}: {part.faults[0]}{more}", "the format of the dataset")
+    for part in report.suites:
+        if part.verdict != PASSED:  # what blocks it, and is no fault of the clip, lies outside of its folder
+            raise stale(item.id, f"{part.suite} could not look at {part.blocked[0]}", "the finished assets that it was rendered with")
     return {"split": split, "suites": list(SUITES)}
