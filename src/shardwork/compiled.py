@@ -53,9 +53,19 @@ def _safe_cache() -> Any:
     kept: Any = caching.CompileResultCacheImpl
     pack: Any = serialize.dumps
 
+    class Keyed(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+        """A place in the folder of `cache_folder`, whose name already stands for what all sources say: copies of a project share what is compiled."""
+
+        @classmethod
+        def get_suitable_cache_subpath(cls, py_file: str) -> str:
+            return Path(py_file).parent.name
+
+        def get_source_stamp(self) -> str:
+            return ""
+
     class Sealed(kept):  # type: ignore[misc]
         # not beside the sources, as numba would where the folder cannot be written to: its key there says nothing of other modules
-        _locator_classes = (caching.UserProvidedCacheLocator,)
+        _locator_classes = (Keyed,)
 
         def reduce(self, result: Any) -> tuple[str, bytes]:
             data = pack(super().reduce(result))

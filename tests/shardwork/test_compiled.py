@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import runpy
 from typing import Any
 
 import pytest
@@ -64,6 +65,18 @@ def test_sound_code_is_taken_as_it_was_kept(kept, source):
     first, second = compiler([source])(divide), compiler([source])(divide)
     assert (first(7, 2), second(7, 2)) == (3, 3)
     assert (sum(first.stats.cache_hits.values()), sum(second.stats.cache_hits.values())) == (0, 1)
+
+
+def test_a_copy_of_the_sources_elsewhere_takes_what_was_compiled_for_the_first(kept, tmp_path):
+    loaded = []
+    for name in ("one", "other"):
+        path = tmp_path / name / "lib" / "loops.py"
+        path.parent.mkdir(parents=True)
+        path.write_text("def halve(a):\n    return a // 2\n")
+        os.utime(path, (len(loaded), len(loaded)))
+        loaded.append(compiler([path])(runpy.run_path(str(path))["halve"]))
+    assert [one(7) for one in loaded] == [3, 3]
+    assert [sum(one.stats.cache_hits.values()) for one in loaded] == [0, 1]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from PIL import Image
 from reelmill.config import load
 from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
 from sam3dvid.validate import Choice, validate_dataset
+from sam3dvid.validate.determinism import Again
 from tests.sam3dvid.stock import pool_row, write_pool
 from tests.workflow.project import ROOT, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
@@ -85,6 +88,18 @@ def test_run_leaves_a_dataset_that_validation_passes_and_whose_manifest_lists_ev
 def test_run_makes_two_control_videos_of_every_clip(finished: AssetsProject) -> None:
     videos = {path.name for path in (finished.results() / "controls" / "clips" / "eval").iterdir()}
     assert videos == {f"{index:08d}.{kind}.mkv" for index in range(COUNT) for kind in ("depth", "mask")}
+
+
+def test_clips_made_again_from_their_seeds_in_another_order_and_with_other_threads_are_the_same(finished: AssetsProject, tmp_path: Path) -> None:
+    again, dataset = tmp_path / "again", finished.results() / "dataset"
+    line = [sys.executable, "scripts/regenerate_clips.py", f"--dataset={dataset}", f"--pool={finished.folder / 'data' / 'pool'}", "--split=eval"]
+    line += ["--clip=00000003", "--clip=00000001", f"--out={again}", "--threads=1"]
+    done = subprocess.run(line, cwd=finished.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    report = validate_dataset(dataset, Choice(("T4",), clips=("00000001", "00000003"), any_size=True, again=Again(again / "dataset")))
+    assert report.lines() == [] and report.valid
+    figures = next(part.figures for part in report.suites if part.suite == "T4")
+    assert figures["files"] - figures["files_same_bytes"] == 2, "meta.json of each, whose timing differs"
 
 
 def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:

@@ -42,9 +42,10 @@ class Again:
         """
         there = [name for name in chosen if (self.root / "clips" / name[0] / name[1]).is_dir()]
         if named and (gone := sorted(set(chosen) - set(there))):
-            raise DataError("bad_argument", self.root, f"no clip {gone[0][1]}", "the chosen clips, made again", "make it again there, or choose other clips")
+            hint = "make it again there: scripts/regenerate_clips.py; or choose other clips"
+            raise DataError("bad_argument", self.root, f"no clip {gone[0][1]}", "the chosen clips, made again", hint)
         if not there:
-            hint = "make one of its clips again there, from the same configuration"
+            hint = "make one of its clips again there: scripts/regenerate_clips.py"
             raise DataError("bad_argument", self.root, "no clip that the dataset has too", "at least one, under the same name", hint)
         for split, name in there:
             if (self.root / "clips" / split / name).samefile(root / "clips" / split / name):
