@@ -24,15 +24,21 @@ PLAN_SECONDS = 0.31
 """CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/plan.py: the mean over scans of 4,000 to 43,000 triangles. It grows with the frames'
 pixels and, more slowly, with triangles.
 """
-PLAN_BYTES = 12_400
-"""A plan of 32 frames, by benchmarks/plan.py: the mean over 1 to 4 objects."""
-PLAN_PIXELS = 32 * 512 * 512
-"""Pixels of the clips that both were measured on."""
+CLIP_PIXELS = 32 * 512 * 512
+"""Pixels of the clips that these were measured on."""
+RENDER_SECONDS, SAMPLE_SECONDS = 30.0, 1.0
+"""CPU time to render a clip on the processor, by benchmarks/clips.py: at least, and for each sample. A GPU takes the most of it off."""
+FINISH_SECONDS, CONTROL_SECONDS = 6.0, 1.6
+"""CPU time to composite and validate a clip, and to make its two control videos, by benchmarks/clips.py."""
+CLIP_BYTES, CONTROL_BYTES = 14_000_000, 500_000
+"""A render and the clip of it, which share what does not differ, and its control videos: the mean over the demo's."""
+CLIP_INODES, CONTROL_INODES = 260, 3
+"""Files and folders of a render, a clip and their plan, for 2.25 objects."""
 VOXEL_BYTES = 264_000
 PANORAMA_SECONDS = 6.0
 """CPU time for four views of a panorama of 8192x4096 pixels, by benchmarks/backgrounds.py: 2.6 s for JPG, more for HDR and EXR."""
 VIEW_BYTES = 600_000
-FILES_PER_ASSET, FILES_PER_SHARD, FILES_PER_PLAN_SHARD = 6, 12, 6
+FILES_PER_ASSET, FILES_PER_SHARD, FILES_PER_CLIP_SHARD = 6, 12, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +92,22 @@ def panoramas_part(rows: int, limit: int, views: int, workers: int) -> Part:
 
 
 def clips_part(clips: ClipsConfig) -> Part:
-    """Return what the plans of so many clips will take, and the job that draws the first of them. Nothing but the configuration is read."""
+    """Return what so many clips will take, from plan to control videos. Nothing but the configuration is read."""
     shards = -(-(clips.first + clips.count) // clips.clips_per_shard) - clips.first // clips.clips_per_shard
-    seconds = PLAN_SECONDS * clips.frames * clips.size**2 / PLAN_PIXELS
-    job_hours = (min(clips.count, clips.clips_per_shard) * seconds / clips.workers + START_SECONDS) / 3600
-    advised = max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 * clips.workers / seconds))
+    scale = clips.frames * clips.size**2 / CLIP_PIXELS
+    rendering = scale * (RENDER_SECONDS + SAMPLE_SECONDS * clips.render.samples)
+    others = scale * (PLAN_SECONDS + FINISH_SECONDS + CONTROL_SECONDS * clips.controls)
+    jobs = (4 + clips.controls) * shards + 2
+    longest = max(rendering / clips.render.threads, others / clips.workers)
     return Part(
         "clips",
-        f"{clips.count:,} clips of {clips.split}, their plans alone",
-        shards + 1,
-        (clips.count * seconds + (shards + 1) * START_SECONDS) / 3600,
-        job_hours,
-        round(clips.count * PLAN_BYTES * clips.frames / 32),
-        clips.count + shards * FILES_PER_PLAN_SHARD,
-        f"clips_per_shard: {advised} would make jobs of about half an hour",
+        f"{clips.count:,} clips of {clips.split}",
+        jobs,
+        (clips.count * (rendering + others) + jobs * START_SECONDS) / 3600,
+        (min(clips.count, clips.clips_per_shard) * longest + START_SECONDS) / 3600,
+        round(clips.count * scale * (CLIP_BYTES + CONTROL_BYTES * clips.controls)),
+        round(clips.count * (CLIP_INODES * clips.frames / 32 + CONTROL_INODES * clips.controls)) + shards * FILES_PER_CLIP_SHARD,
+        f"clips_per_shard: {max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 / longest))} would make jobs of about half an hour",
     )
 
 

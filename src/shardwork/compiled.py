@@ -53,7 +53,7 @@ def _safe_cache() -> Any:
     kept: Any = caching.CompileResultCacheImpl
     pack: Any = serialize.dumps
 
-    class Keyed(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    class Keyed(caching.UserProvidedCacheLocator):
         """A place in the folder of `cache_folder`, whose name already stands for what all sources say: copies of a project share what is compiled."""
 
         @classmethod

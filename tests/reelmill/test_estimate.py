@@ -9,7 +9,7 @@ import pytest
 
 from reelmill import estimate, estimate_assets
 from reelmill.__main__ import main
-from reelmill.config import ClipsConfig, Config, EventsConfig
+from reelmill.config import ClipsConfig, Config, EventsConfig, RenderConfig
 from reelmill.machine import Disk
 from shardwork.errors import DataError
 from shardwork.shards import shard_of
@@ -178,36 +178,54 @@ def test_command_estimates_every_section_with_a_table(tmp_path: Path, capsys: py
     assert "assets    1 assets, their files 1.0 MiB" in said and "pool      2 panoramas, 8 views" in said
 
 
-def plans_of(monkeypatch: pytest.MonkeyPatch, count: int, clips_per_shard: int, workers: int = 1, size: int = 512, frames: int = 32) -> estimate_assets.Part:
-    monkeypatch.setattr(estimate_assets, "PLAN_SECONDS", 2.0)
-    monkeypatch.setattr(estimate_assets, "START_SECONDS", 10.0)
-    monkeypatch.setattr(estimate_assets, "PLAN_BYTES", 1000)
-    config = ClipsConfig(split="eval", count=count, clips_per_shard=clips_per_shard, workers=workers, size=size, frames=frames)
+SECONDS = {"PLAN_SECONDS": 1.0, "RENDER_SECONDS": 24.0, "SAMPLE_SECONDS": 1.0, "FINISH_SECONDS": 4.0, "CONTROL_SECONDS": 3.0, "START_SECONDS": 10.0}
+SIZES = {"CLIP_BYTES": 1000, "CONTROL_BYTES": 100, "CLIP_INODES": 320, "CONTROL_INODES": 3, "FILES_PER_CLIP_SHARD": 7}
+
+
+def clips_of(monkeypatch: pytest.MonkeyPatch, count: int, clips_per_shard: int, samples: int = 64, **keys) -> estimate_assets.Part:
+    """Return what clips take if one of whole size costs 88 s to render with 64 samples, and 5 s to plan and finish."""
+    for name, value in (SECONDS | SIZES).items():
+        monkeypatch.setattr(estimate_assets, name, value)
+    config = ClipsConfig(split="eval", count=count, clips_per_shard=clips_per_shard, render=RenderConfig(samples=samples), **keys)
     return estimate_assets.clips_part(config)
 
 
-def test_plans_are_a_job_for_every_shard_begun_and_one_that_draws_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [plans_of(monkeypatch, count, 100).jobs for count in (1, 100, 101)] == [2, 2, 3]
+def test_clips_are_four_jobs_for_every_shard_begun_or_five_with_controls_and_two_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [clips_of(monkeypatch, count, 100).jobs for count in (1, 100, 101)] == [6, 6, 10]
+    assert clips_of(monkeypatch, 101, 100, controls=True).jobs == 12
+    assert clips_of(monkeypatch, 100, 100, first=99).jobs == 10, "a run that begins within a shard ends within another"
 
 
-def test_plans_cost_time_and_disk_for_each_clip(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = plans_of(monkeypatch, 250, 100)
-    assert part.what == "250 clips of eval, their plans alone" and part.bytes == 250_000
-    assert part.cpu_hours == pytest.approx((250 * 2 + 4 * 10) / 3600) and part.job_hours == pytest.approx((100 * 2 + 10) / 3600)
-    assert part.inodes == 250 + 3 * estimate_assets.FILES_PER_PLAN_SHARD
+def test_clips_cost_time_and_disk_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = clips_of(monkeypatch, 250, 100)
+    assert part.what == "250 clips of eval" and part.bytes == 250_000 and part.inodes == 250 * 320 + 3 * 7
+    assert part.cpu_hours * 3600 == pytest.approx(250 * (88 + 5) + 14 * 10)
+    assert part.job_hours * 3600 == pytest.approx(100 * 88 / 2 + 10), "the job that renders, on its two threads"
 
 
-def test_plans_of_smaller_frames_cost_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, small = plans_of(monkeypatch, 100, 100), plans_of(monkeypatch, 100, 100, size=256, frames=16)
-    assert whole.job_hours * 3600 == pytest.approx(210) and small.job_hours * 3600 == pytest.approx(10 + 200 / 8)
-    assert (whole.bytes, small.bytes) == (100_000, 50_000)
+def test_controls_cost_time_and_disk_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = clips_of(monkeypatch, 10, 10, controls=True)
+    assert part.cpu_hours * 3600 == pytest.approx(10 * (88 + 5 + 3) + 7 * 10)
+    assert (part.bytes, part.inodes) == (11_000, 10 * (320 + 3) + 7)
 
 
-def test_long_planning_job_is_a_warning_with_shards_of_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_samples_cost_less_and_more_threads_shorten_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = clips_of(monkeypatch, 100, 100, samples=8)
+    assert few.cpu_hours * 3600 == pytest.approx(100 * (32 + 5) + 6 * 10)
+    assert few.job_hours * 3600 == pytest.approx(100 * 32 / 2 + 10)
+
+
+def test_clips_of_smaller_frames_cost_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, small = clips_of(monkeypatch, 100, 100), clips_of(monkeypatch, 100, 100, size=256, frames=16)
+    assert whole.job_hours * 3600 == pytest.approx(4410) and small.job_hours * 3600 == pytest.approx(10 + 4400 / 8)
+    assert (whole.bytes, small.bytes) == (100_000, 12_500)
+
+
+def test_long_job_of_clips_is_a_warning_with_shards_of_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(Path("/disk"), GIB, None)
-    warned = [line for line in estimate_assets.lines(plans_of(monkeypatch, 9000, 900, size=1024), disk, 4.0) if line.startswith("warning")]
-    assert warned == ["warning   the longest job takes 2.0 h: clips_per_shard: 225 would make jobs of about half an hour"]
-    assert len(estimate_assets.lines(plans_of(monkeypatch, 9000, 225, size=1024), disk, 4.0)) == 4
+    warned = [line for line in estimate_assets.lines(clips_of(monkeypatch, 9000, 900), disk, 4.0) if line.startswith("warning")]
+    assert warned == ["warning   the longest job takes 11.0 h: clips_per_shard: 40 would make jobs of about half an hour"]
+    assert len(estimate_assets.lines(clips_of(monkeypatch, 9000, 40), disk, 4.0)) == 4
 
 
 def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,4 +236,4 @@ def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, ca
         "  clips_per_shard: 1000\n"
     )
     assert main(["estimate", "--configfile", str(config)]) == 0
-    assert "clips     10,000 clips of train, their plans alone\njobs      11\n" in capsys.readouterr().out
+    assert "clips     10,000 clips of train\njobs      42\n" in capsys.readouterr().out

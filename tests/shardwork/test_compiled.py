@@ -68,7 +68,7 @@ def test_sound_code_is_taken_as_it_was_kept(kept, source):
 
 
 def test_a_copy_of_the_sources_elsewhere_takes_what_was_compiled_for_the_first(kept, tmp_path):
-    loaded = []
+    loaded: list[Any] = []
     for name in ("one", "other"):
         path = tmp_path / name / "lib" / "loops.py"
         path.parent.mkdir(parents=True)
