@@ -29,7 +29,7 @@ def main(args) -> int:
     place = replace(clips_place(args.stage, args.dataset), before=renders)
 
     def items_of(rows):
-        return composite_items(rows, the_manifest(plans, PLAN_STEP, args.shard), args.split, plans, renders, place)
+        return composite_items(rows, the_manifest(plans, PLAN_STEP, args.shard), args.split, renders, place)
 
     step = composite_step(command.settings_from(args, CompositeSettings), Stock(plans, args.pool, read_origin()))
     run_guard(step, args.shard, items_of, RENDER_STEP, place, flags.options_from(args))

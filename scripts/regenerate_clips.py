@@ -50,7 +50,7 @@ def main(args) -> int:
     place = replace(places.clips, before=renders)
 
     def items_of(rows):
-        return composite_items(rows, the_manifest(plans, PLAN_STEP, SHARD), args.split, plans, renders, place)
+        return composite_items(rows, the_manifest(plans, PLAN_STEP, SHARD), args.split, renders, place)
 
     rows = run_guard(composite_step(CompositeSettings(), Stock(plans, args.pool, read_origin())), SHARD, items_of, RENDER_STEP, place, options)
     refused = [row for row in rows if row["status"] != "ok"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Fault
 
 CODES: dict[str, str] = {
     # assets
@@ -112,3 +112,8 @@ class AssetRefused(DataError):
 
     def __init__(self, code: str, where: object, found: str, expected: str, hint: str = "") -> None:
         super().__init__(code, where, found, expected, hint or HINTS[code])
+
+
+def stale(where: str, found: str, expected: str) -> Fault:
+    """Return the fault of a file that is not what an earlier step wrote."""
+    return Fault("fault_stale", where, found, expected, "it changed on the disk: run again, it is made anew; where it is not, with verify: full")

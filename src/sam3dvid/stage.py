@@ -27,7 +27,7 @@ POLYHAVEN_VERSION = 1
 """Raised when a change of code changes the views of a panorama."""
 SA1B_VERSION = 1
 """Raised when a change of code changes which photos a pool holds, or what is refused."""
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 """Raised when a change of code changes the bytes of a plan."""
 RENDER_VERSION = 1
 """Raised when a change of code, or of a pinned Blender, changes the pixels of a rendered clip; CHANGELOG says so."""

@@ -66,8 +66,11 @@ class CompositeWorld(World):
         self.per_shard |= dict.fromkeys(found, per_shard)
         return found
 
+    def ids_of(self, shard: str) -> list[str]:
+        return clip_shards(len(self.current), self.per_shard[shard])[shard]
+
     def earlier(self, shard: str) -> None:
-        ids = clip_shards(len(self.current), self.per_shard[shard])[shard]
+        ids = self.ids_of(shard)
         if self.ready.get(shard) == (now := [ids, self.changes]) and self.renders.renders.manifests(RENDER_STEP, shard):
             return
         self.ready[shard] = now
@@ -109,7 +112,7 @@ class ControlsWorld(CompositeWorld):
         plans, renders = self.renders.plans, self.renders.renders
         planned, rendered = the_manifest(plans, PLAN_STEP, shard), the_manifest(renders, RENDER_STEP, shard)
         step = composite_step(CompositeSettings(), Stock(plans, self.renders.pool, Origin("0.1.0", "0" * 40)))
-        made = run_shard(step, shard, composite_items(rendered, planned, SPLIT, plans, renders, self.clips), self.clips, Options(workers=0))
+        made = run_shard(step, shard, composite_items(rendered, planned, SPLIT, renders, self.clips), self.clips, Options(workers=0))
         run_shard(validate_step(self.dataset, any_size=True), shard, clip_items(made, self.clips, SPLIT), self.clips, Options(workers=0))
 
     def command(self, shard: str, workers: int, *flags: str) -> list[str]:

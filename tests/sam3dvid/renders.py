@@ -17,7 +17,7 @@ from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.planfile import read_plan
 from sam3dvid.raycast import Caster, frame_truth
 from sam3dvid.stage import PLAN_STEP, RENDER_STEP, plan_of, plans_place, render_of, renders_place
-from shardwork.digests import seal, sha256_file, xxh3_file
+from shardwork.digests import seal, sha256_file
 from shardwork.files import atomic_folder
 from shardwork.jsonio import write_json
 from shardwork.place import Place, the_manifest
@@ -70,7 +70,7 @@ class Renders:
         for row in the_manifest(self.plans, PLAN_STEP, shard):
             outputs = (render_of(self.renders, row["id"], SPLIT),)
             if row["status"] == "ok":
-                items.append(Item(row["id"], {"plan": xxh3_file(self.plan_path(row["id"]))}, outputs))
+                items.append(Item(row["id"], {"scene": row["scene"]}, outputs))
             else:
                 items.append(Item(row["id"], None, outputs, verdict=upstream(row, PLAN_STEP)))
         step = Step(RENDER_STEP, 1, {}, lambda item: self._paint(item, redo))

@@ -39,7 +39,7 @@ def world(tmp_path_factory):
     rendered = world.render()
     clips = replace(clips_place(world.folder / "run" / "clips", world.dataset), before=world.renders)
     step = composite_step(CompositeSettings(), Stock(world.plans, world.pool, Origin("0.1.0", "0" * 40)))
-    made = run_shard(step, SHARD, composite_items(rendered, planned, SPLIT, world.plans, world.renders, clips), clips, Options(workers=0))
+    made = run_shard(step, SHARD, composite_items(rendered, planned, SPLIT, world.renders, clips), clips, Options(workers=0))
     run_shard(validate_step(world.dataset, any_size=True), SHARD, clip_items(made, clips, SPLIT), clips, Options(workers=0))
     done = program(world)
     assert done.returncode == 0, done.stderr

@@ -66,7 +66,7 @@ def composite(world, origin=ORIGIN, **options):
     place = place_of(world)
 
     def items_of(rows):
-        return composite_items(rows, the_manifest(world.plans, PLAN_STEP, SHARD), SPLIT, world.plans, world.renders, place)
+        return composite_items(rows, the_manifest(world.plans, PLAN_STEP, SHARD), SPLIT, world.renders, place)
 
     step = composite_step(CompositeSettings(), Stock(world.plans, world.pool, origin))
     return {row["id"]: row for row in run_guard(step, SHARD, items_of, "render_clips", place, Options(workers=0, **options))}
@@ -174,7 +174,7 @@ def test_a_plan_that_is_not_the_one_that_was_rendered_is_a_fault(world, kind):
 def test_plans_of_other_clips_are_a_fault(world):
     rows = the_manifest(world.renders, "render_clips", SHARD)
     with pytest.raises(Fault, match="manifest_mismatch"):
-        composite_items(rows, rows[:2], SPLIT, world.plans, world.renders, place_of(world))
+        composite_items(rows, rows[:2], SPLIT, world.renders, place_of(world))
 
 
 def test_another_commit_makes_no_clip_again(world, capsys):

@@ -52,7 +52,7 @@ def matrices(plan):
 
 def test_a_plan_has_every_key_that_later_steps_need(plans):
     keys = {"attempt", "arc_retries", "background", "cameras", "clip_id", "light", "num_objects", "objects", "position_tries", "reference_T_cw"}
-    assert plans[0].keys() == keys | {"rejections", "scene_radius", "seed", "split", "trajectory", "visibility"}
+    assert plans[0].keys() == keys | {"meshes", "rejections", "scene_radius", "seed", "split", "trajectory", "visibility"}
     assert plans[0]["objects"][0].keys() == {"k", "asset_id", "source", "mesh", "voxels", "R_wo", "t_wo", "s_wo"}
     assert plans[0]["light"].keys() == {"sun_direction", "sun_strength", "ambient_strength", "sun_angle_deg"}
     assert plans[0]["background"].keys() == {"image_id", "width", "height", "virtual_hfov_deg", "K_bg", "provenance"}

@@ -15,7 +15,7 @@ from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.codes import CODES, HINTS
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
-from sam3dvid.plan.planfile import read_plan
+from sam3dvid.plan.planfile import read_plan, scene_digest
 from sam3dvid.render.render_step import RECORD, check_device, render_items, render_step
 from sam3dvid.render.settings import RenderHost, RenderSettings
 from sam3dvid.stage import PLAN_STEP, plans_place, render_of, renders_place
@@ -105,12 +105,9 @@ def test_a_row_says_what_was_rendered(rendered):
         assert (row["status"], row["split"], row["frames"], row["num_objects"]) == ("ok", "eval", 4, plan["num_objects"])
 
 
-def test_the_record_names_settings_meshes_and_where_it_ran(rendered):
-    folder, _ = rendered
-    noted = record_of(folder, CLIPS[0])
-    assets = {asset.asset_id: asset.mesh_sha256 for asset in read_assets(folder / "dataset", "eval")}
-    plan = read_plan(folder / "plans" / "eval" / f"{CLIPS[0]}.json")
-    assert noted["settings"]["samples"] == 1 and noted["meshes"] == {one["asset_id"]: assets[one["asset_id"]] for one in plan["objects"]}
+def test_the_record_names_settings_and_where_it_ran(rendered):
+    noted = record_of(rendered[0], CLIPS[0])
+    assert noted["settings"]["samples"] == 1
     assert noted["timing"]["device"]["kind"] == "CPU" and noted["timing"]["cpu_seconds"]["colours"] > 0
 
 
@@ -158,12 +155,18 @@ def test_a_file_too_few_is_not_adopted(rendered):
     assert step.adopt(item) is None
 
 
-def test_a_clip_of_another_mesh_is_not_adopted(rendered):
+def test_a_plan_names_the_meshes_that_it_shows(rendered):
     folder, _ = rendered
-    step, (item, _) = items_in(folder)
-    path = item.watched[1].parent / "meta.json"
-    path.write_text(path.read_text().replace('"sha256": "', '"sha256": "0'))
-    assert step.adopt(item) is None
+    assets = {asset.asset_id: asset.mesh_sha256 for asset in read_assets(folder / "dataset", "eval")}
+    plan = read_plan(folder / "plans" / "eval" / f"{CLIPS[0]}.json")
+    assert plan["meshes"] == {one["asset_id"]: assets[one["asset_id"]] for one in plan["objects"]}
+
+
+def test_the_scene_is_what_a_plan_shows_its_meshes_included_and_not_what_it_was_drawn_from(rendered):
+    plan = read_plan(rendered[0] / "plans" / "eval" / f"{CLIPS[0]}.json")
+    assert scene_digest({**plan, "fingerprint": "another"}) == scene_digest(plan)
+    assert scene_digest({**plan, "meshes": {**plan["meshes"], plan["objects"][0]["asset_id"]: "another"}}) != scene_digest(plan)
+    assert scene_digest({**plan, "seed": plan["seed"] + 1}) != scene_digest(plan)
 
 
 @pytest.mark.parametrize("changes", [{"samples": 2}, {"adaptive_threshold": 0.1}, {"bounces": 1}, {"denoise": True}, {"png_level": 1}])
@@ -186,7 +189,7 @@ def test_a_plan_that_changed_on_the_disk_is_made_again_and_not_rendered(world):
     assert error.value.code == "fault_stale" and places(world)[1].manifests(PLAN_STEP, SHARD) == []
 
 
-def test_a_mesh_that_is_not_what_its_record_names_is_not_rendered(world):
+def test_a_mesh_that_is_not_what_the_plan_names_is_not_rendered(world):
     step, (item, _) = items_in(world)
     item.watched[1].write_bytes(b"other")
     with pytest.raises(Fault) as error:

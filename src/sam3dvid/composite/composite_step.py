@@ -18,9 +18,9 @@ from sam3dvid.composite.clip import Made, composite_clip, write_clip
 from sam3dvid.composite.origin import Origin
 from sam3dvid.composite.rendered import Rendered, read_render
 from sam3dvid.composite.settings import CompositeSettings
-from sam3dvid.plan.planfile import read_plan
+from sam3dvid.plan.planfile import read_scene
 from sam3dvid.stage import CLIP_STEPS, COMPOSITE_VERSION, PLAN_STEP, RENDER_STEP, clip_of, plan_of, render_of
-from shardwork.digests import sha256_file, xxh3_file
+from shardwork.digests import sha256_file
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_folder
 from shardwork.journal import name_of
@@ -52,10 +52,10 @@ def composite_step(settings: CompositeSettings, stock: Stock) -> Step:
     return Step(CLIP_STEPS[0], COMPOSITE_VERSION, said, run_item, adopt, guards=True)
 
 
-def composite_items(rendered: Sequence[Fields], planned: Sequence[Fields], split: str, plans: Place, renders: Place, place: Place) -> list[Item]:
+def composite_items(rendered: Sequence[Fields], planned: Sequence[Fields], split: str, renders: Place, place: Place) -> list[Item]:
     """Return an item for every row of a shard manifest of render_clips; what the earlier steps refused comes with its verdict.
 
-    rendered, planned : rows of render_clips and plan_clips.   plans, renders, place : where plans, renders and finished clips are.
+    rendered, planned : rows of render_clips and plan_clips.   renders, place : where renders and finished clips are.
     Raises Fault (manifest_mismatch) unless both have a row for the same clips, and every rendered one is planned.
     """
     about, items = {row["id"]: row for row in planned}, []
@@ -65,8 +65,8 @@ def composite_items(rendered: Sequence[Fields], planned: Sequence[Fields], split
         clip_id = row["id"]
         outputs = (clip_of(place.home or place.stage, clip_id, split),)
         if row["status"] == "ok":
-            render, plan = render_of(renders, clip_id, split), plan_of(plans, clip_id, split)
-            inputs = {"split": split, "plan": _digest(about[clip_id], plan, plans), "render": _digest(row, render, renders)}
+            render = render_of(renders, clip_id, split)
+            inputs = {"split": split, "scene": about[clip_id]["scene"], "render": _digest(row, render, renders)}
             items.append(Item(clip_id, inputs, outputs, watched=(render,)))
         else:
             items.append(Item(clip_id, None, outputs, verdict=upstream(row, RENDER_STEP)))
@@ -130,14 +130,11 @@ def _meta(path: Path) -> dict[str, Any] | None:
 
 def _plan(item: Item, plans: Place) -> dict[str, Json]:
     """Return a clip's plan. Raises Fault (bad_plan) unless it is the one that was rendered."""
-    path = plan_of(plans, item.id, item.inputs["split"])
-    try:
-        found = xxh3_file(path)
-        if found == item.inputs["plan"]:
-            return read_plan(path)
-    except (FileNotFoundError, AssetRefused):
-        found = "no plan"
-    raise Fault("bad_plan", path.name, f"xxh3 {found}", f"{item.inputs['plan']} as it was planned", HINTS["bad_plan"])
+    path, scene = plan_of(plans, item.id, item.inputs["split"]), item.inputs["scene"]
+    plan = read_scene(path, scene)
+    if plan is None:
+        raise Fault("bad_plan", path.name, "another plan, or none", f"that of {scene}, as it was planned", HINTS["bad_plan"])
+    return plan
 
 
 def _photo(plan: dict[str, Json], pool: Path) -> Rgb:

@@ -6,8 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from sam3dvid.codes import stale
 from shardwork.digests import unseal
-from shardwork.errors import DataError, Fault
+from shardwork.errors import DataError
 from shardwork.jsonio import Json, read_json
 
 RENDER_RECORD = "render.json"
@@ -64,8 +65,3 @@ def read_render(folder: Path) -> Rendered:
     record = noted["record"]
     about = {"settings": noted["settings"], **{key: value for key, value in record.items() if key not in ELSEWHERE}}
     return Rendered(folder, record["blender_version"], about, dict(noted["timing"]), dict(record["files"]))
-
-
-def stale(where: str, found: str, expected: str) -> Fault:
-    """Return the fault of a file that changed since an earlier step wrote it."""
-    return Fault("fault_stale", where, found, expected, "it changed on the disk: run again, it is made anew")

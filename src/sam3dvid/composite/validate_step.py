@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from sam3dvid.codes import AssetRefused
-from sam3dvid.composite.rendered import stale
+from sam3dvid.codes import AssetRefused, stale
 from sam3dvid.stage import CLIP_STEPS, VALIDATE_CLIPS_VERSION, clip_of
 from sam3dvid.validate.clips import look_at_clip
 from sam3dvid.validate.report import PASSED, USUAL, report_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from sam3dvid.backgrounds.pool import Pool
 from sam3dvid.codes import AssetRefused
 from sam3dvid.plan.catalogue import Asset, Meshes, assets_digest
-from sam3dvid.plan.planfile import read_plan
+from sam3dvid.plan.planfile import read_plan, scene_digest
 from sam3dvid.plan.planner import Stock, plan_clip
 from sam3dvid.plan.settings import PlanSettings
 from sam3dvid.stage import PLAN_STEP, PLAN_VERSION, plan_of, seed_of
@@ -76,4 +76,5 @@ def _fields(plan: dict[str, Json]) -> Fields:
         "attempt": plan["attempt"],
         "arc_retries": plan["arc_retries"],
         "rejected_by": dict(Counter(rejection["reason"] for rejection in plan["rejections"])),
+        "scene": scene_digest(plan),
     }

@@ -161,6 +161,7 @@ def _record(staged: Staged, fixed: Fixed, assets: Sequence[Asset], row: Fields, 
     return {
         "num_objects": len(objects),
         "objects": objects,
+        "meshes": {asset.asset_id: asset.mesh_sha256 for asset in assets},
         "cameras": {
             "convention": "opencv",
             "width": settings.width,

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from sam3dvid.codes import HINTS, AssetRefused
-from sam3dvid.plan.planfile import read_plan
+from sam3dvid.codes import HINTS, AssetRefused, stale
+from sam3dvid.plan.planfile import read_scene
 from sam3dvid.render.settings import RenderHost, RenderSettings
 from sam3dvid.stage import PLAN_STEP, RENDER_STEP, RENDER_VERSION, asset_of, plan_of, render_of
-from shardwork.digests import digest_value, seal, sha256_file, unseal, xxh3_file
+from shardwork.digests import digest_value, seal, sha256_file, unseal
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_folder
 from shardwork.ids import is_id
@@ -34,21 +34,20 @@ def render_step(settings: RenderSettings, host: RenderHost, dataset: Path) -> St
     """Return the step that renders a clip.   dataset : the folder that holds the finished assets."""
     hazard = Hazard("blender_crashed", "time_limit", host.clip_seconds, host.clips_per_blender, CLIP_HINTS)
     run_item = partial(_render, settings=settings, host=host, dataset=dataset)
-    return Step(RENDER_STEP, RENDER_VERSION, asdict(settings), run_item, partial(_adopt, dataset=dataset), hazard=hazard)
+    return Step(RENDER_STEP, RENDER_VERSION, asdict(settings), run_item, _adopt, hazard=hazard)
 
 
 def render_items(rows: Sequence[Fields], split: str, place: Place, plans: Place, dataset: Path) -> list[Item]:
     """Return an item for every row of a shard manifest of plan_clips; a clip without a plan comes with its verdict.
 
-    place, plans : where renders and plans are.   The plan decides all, its assets' meshes too: it was made for their digests.
+    place, plans : where renders and plans are.   What the plan shows decides all, its assets' meshes too: it names their digests.
     """
     items = []
     for row in rows:
         outputs = (render_of(place, row["id"], split),) if is_id(row["id"]) else ()
         if row["status"] == "ok":
-            (plan,) = row["files"].values()
             watched = (plan_of(plans, row["id"], split), *(asset_of(dataset, asset_id, split) / "mesh.glb" for asset_id in row["assets"]))
-            items.append(Item(row["id"], {"plan": plan["digest"], "split": split}, outputs, watched=watched))
+            items.append(Item(row["id"], {"scene": row["scene"], "split": split}, outputs, watched=watched))
         else:
             items.append(Item(row["id"], None, outputs, verdict=upstream(row, PLAN_STEP)))
     return items
@@ -76,19 +75,17 @@ def _render(item: Item, settings: RenderSettings, host: RenderHost, dataset: Pat
     from sam3dvid.blender.clip import render_clip  # loads Blender, which the other steps do not need
 
     path, (folder,) = item.watched[0], item.outputs
-    found = xxh3_file(path) if path.is_file() else NO_FILE
-    if found != item.inputs["plan"]:
-        raise _stale(path.name, f"xxh3 {found}", f"{item.inputs['plan']} as written")
-    plan = read_plan(path)
+    plan = read_scene(path, scene := item.inputs["scene"])
+    if plan is None:
+        raise stale(path.name, "another plan, or none", f"that of {scene}, as it was planned")
     meshes = _meshes(plan, dataset)
     try:
         with atomic_folder(folder) as temp:
-            record, timing = render_clip(plan, [mesh for mesh, _ in meshes.values()], temp, settings, host)
+            record, timing = render_clip(plan, meshes, temp, settings, host)
             noted = {
                 "clip_id": item.id,
                 "fingerprint": item.fingerprint,
                 "inputs": item.inputs,
-                "meshes": {asset_id: digest for asset_id, (_, digest) in meshes.items()},
                 "record": record,
                 "settings": asdict(settings),
                 "timing": timing,
@@ -100,30 +97,16 @@ def _render(item: Item, settings: RenderSettings, host: RenderHost, dataset: Pat
     return _fields(noted)
 
 
-def _meshes(plan: dict[str, Json], dataset: Path) -> dict[str, tuple[Path, str]]:
-    """Return the mesh of each object and its sha256, by asset id, in the plan's order. Raises Fault (fault_stale) unless they are what was planned with."""
-    meshes = {}
+def _meshes(plan: dict[str, Json], dataset: Path) -> list[Path]:
+    """Return the mesh of each object, in the plan's order. Raises Fault (fault_stale) unless they are what was planned with."""
+    meshes = []
     for entry in plan["objects"]:
-        folder = asset_of(dataset, entry["asset_id"], plan["split"])
-        mesh, found = folder / "mesh.glb", NO_FILE
-        if mesh.is_file():
-            found = sha256_file(mesh)
-        if found != (expected := _noted_digest(folder)):
-            raise _stale(f"{entry['asset_id']}/{mesh.name}", f"sha256 {found}", f"{expected}, as its meta.json says")
-        meshes[entry["asset_id"]] = mesh, found
+        mesh = asset_of(dataset, entry["asset_id"], plan["split"]) / "mesh.glb"
+        found = sha256_file(mesh) if mesh.is_file() else NO_FILE
+        if found != (expected := plan["meshes"][entry["asset_id"]]):
+            raise stale(f"{entry['asset_id']}/{mesh.name}", f"sha256 {found}", f"{expected}, as it was planned with")
+        meshes.append(mesh)
     return meshes
-
-
-def _noted_digest(folder: Path) -> str:
-    """Return the sha256 of an asset's mesh that its meta.json names, or why it names none."""
-    try:
-        return str(read_json(folder / "meta.json")["mesh"]["sha256"])
-    except (DataError, FileNotFoundError, KeyError, TypeError) as error:
-        return f"none: {type(error).__name__}"
-
-
-def _stale(where: str, found: str, expected: str) -> Fault:
-    return Fault("fault_stale", where, found, expected, "it changed on the disk: run the workflow with verify: full, it is made anew")
 
 
 def _fields(noted: dict[str, Json]) -> Fields:
@@ -133,13 +116,13 @@ def _fields(noted: dict[str, Json]) -> Fields:
     return {
         "blender_version": record["blender_version"],
         "frames": frames,
-        "num_objects": len(noted["meshes"]),
+        "num_objects": len(record["visible_px"][0]),
         "pictures": digest_value(record["files"]),
         "split": noted["inputs"]["split"],
     }
 
 
-def _adopt(item: Item, dataset: Path) -> Fields | None:
+def _adopt(item: Item) -> Fields | None:
     """Return the fields of a published folder that holds, to the byte, what its record says of this very item, and nothing else."""
     (folder,) = item.outputs
     try:
@@ -151,8 +134,5 @@ def _adopt(item: Item, dataset: Path) -> Fields | None:
     files = noted["record"]["files"]
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     if there != {RECORD, *files} or any(sha256_file(folder / name) != digest for name, digest in files.items()):
-        return None
-    split = noted["inputs"]["split"]
-    if any(_noted_digest(asset_of(dataset, asset_id, split)) != digest for asset_id, digest in noted["meshes"].items()):
         return None
     return _fields(noted)
