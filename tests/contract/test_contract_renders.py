@@ -75,14 +75,27 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return found
 
 
+def end_blender(world: World, how: signal.Signals) -> tuple[int, str]:
+    """Send a signal to the one Blender of a run while it renders; return the exit status of the run and what it said."""
+    (shard,) = world.shards(1)
+    process = subprocess.Popen(world.command(shard, 1), stderr=subprocess.PIPE, start_new_session=True)
+    wait_until(lambda: any(world.stage.rglob("*.tmp/rgba_fg/001.png")) or process.poll() is not None)
+    (blender,) = workers_of(process)
+    os.kill(blender, how)
+    _, said = process.communicate(timeout=RUN_SECONDS)
+    return process.returncode, said.decode()
+
+
 class TestRenderClips(ClipsContract):
     world_class = RenderWorld
 
-    def test_a_blender_that_is_killed_is_replaced_and_its_clip_rendered_again(self, world: World, undisturbed: dict[str, Any]) -> None:
-        (shard,) = world.shards(1)
-        process = subprocess.Popen(world.command(shard, 1), stderr=subprocess.DEVNULL, start_new_session=True)
-        wait_until(lambda: any(world.stage.rglob("*.tmp/rgba_fg/001.png")) or process.poll() is not None)
-        (blender,) = workers_of(process)
-        os.kill(blender, signal.SIGKILL)
-        assert process.wait(RUN_SECONDS) == 0
+    def test_a_blender_that_crashes_is_replaced_and_its_clip_rendered_again(self, world: World, undisturbed: dict[str, Any]) -> None:
+        code, said = end_blender(world, signal.SIGSEGV)
+        assert code == 0, said
+        assert world.everything() == undisturbed and not world.temporary()
+
+    def test_a_blender_that_is_killed_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any]) -> None:
+        code, said = end_blender(world, signal.SIGKILL)
+        assert code == 1 and "[fault_killed]" in said
+        world.run()
         assert world.everything() == undisturbed and not world.temporary()
