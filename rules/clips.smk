@@ -132,6 +132,7 @@ rule render_clips:
     resources:
         mem_mb=lambda wildcards, attempt: attempt * 4000,
         runtime=lambda wildcards, attempt: attempt * 480,
+        gpu=int(CONFIG.clips.render.device == "gpu"),
     params:
         version=clip_stage.RENDER_VERSION,
         check=CHECK,

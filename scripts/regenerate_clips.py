@@ -36,7 +36,10 @@ command.add_settings(arguments, RenderHost)
 def main(args) -> int:
     if args.out.exists():
         raise DataError("bad_argument", "--out", f"{args.out} is there", "a new folder", "name another, or remove it")
-    said = yaml.safe_load((args.dataset / CONFIG).read_text())["clips"]
+    book = args.dataset / CONFIG
+    said = (yaml.safe_load(book.read_text()) or {}).get("clips") if book.is_file() else None
+    if not said:
+        raise DataError("bad_argument", "--dataset", f"no section clips in {book}", "a dataset of clips that the workflow has finished", "name another")
     plan_settings = _settings(PlanSettings, {**said, "width": said["size"], "height": said["size"]})
     host = command.settings_from(args, RenderHost)
     check_device(host)

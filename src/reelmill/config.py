@@ -270,7 +270,7 @@ class RenderConfig(_Section):
     denoise: bool = True
     """Denoise the colours."""
     device: Literal["cpu", "gpu", "auto"] = "cpu"
-    """What renders colours: cpu, gpu (an error where there is none) or auto (a GPU if there is one)."""
+    """What renders colours: cpu, gpu (asked of the cluster; an error where there is none) or auto (a GPU if there is one)."""
     threads: int = Field(2, ge=1, le=1024)
     """Threads of a job, which runs one Blender; the bytes do not depend on it."""
     clip_seconds: float = Field(1800.0, ge=1, le=1_000_000)

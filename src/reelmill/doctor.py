@@ -21,7 +21,7 @@ IMPORTS = {
     "events": ("numpy", "cv2", "av", "h5py"),
     "assets": ("bpy", "trimesh", "numba"),
     "backgrounds": ("cv2", "PIL", "OpenEXR"),
-    "clips": ("numpy", "cv2", "numba", "trimesh", "PIL"),
+    "clips": ("bpy", "numpy", "cv2", "numba", "trimesh", "PIL", "yaml"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
 POOL_SELECTION = "selection.json"
@@ -67,7 +67,7 @@ def examine(configfiles: Sequence[Path] = ()) -> list[Check]:
         check_python(),
         *check_packages(pins, ("base", "workflow") if launcher else ("base", *packages.REQUIRED_EXTRAS)),
         check_imports(interpreter, tuple(modules)),
-        check_libraries(needed=config is not None and config.assets is not None),
+        check_libraries(needed=config is not None and (config.assets or config.clips) is not None),
         check_cores(workers),
         check_memory(),
         check_files(),

@@ -48,7 +48,6 @@ CODES: dict[str, str] = {
     # clips
     "render_disagrees": "The rendered masks show less of an object than the format asks for, though the plan foresaw enough.",
     "invalid_clip": "A finished clip breaks the format of the dataset.",
-    # clips
     "bad_clip": "A clip's file is not of the kind, form or shape that the format has.",
     # downloads
     "download_failed": "A download failed again and again, or the server refused it.",
@@ -75,8 +74,8 @@ HINTS: dict[str, str] = {
     "transparent_material": "take it out of the table, or set transparent to opaque",
     "not_canonical": "normalise it first: the longest side of its box is 1 and its middle the origin",
     "too_many_triangles": "simplify it, raise max_triangles, or take it out of the table",
-    "time_limit": "simplify it, or take it out of the table",
-    "blender_crashed": "take it out of the table",
+    "time_limit": "an asset: simplify it, or take it out of the table; a clip: raise clip_seconds, give its Blender more threads, or leave the gap",
+    "blender_crashed": "give the job more memory; an asset: take it out of the table; a clip: leave the gap",
     "in_both_splits": "take one of them out of the table",
     "license_refused": "take it out of the table, or add its licence to licenses",
     "score_too_low": "take it out of the table, or lower the limit",

@@ -30,8 +30,6 @@ REFERENCE_U = 0.5
 """Where on the eased way the reference camera stands, to which the background is aligned. No frame stands there."""
 CANONICAL_FROM_GLTF = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float64)
 """(3, 3) float64: a vertex of mesh.glb, as a column, into the canonical object frame: (x, y, z) -> (x, -z, y)."""
-OPENCV_FROM_BLENDER = np.diag([1.0, -1.0, -1.0, 1.0])
-"""(4, 4) float64: camera axes of Blender (x right, y up, looks along -z) into those of OpenCV (x right, y down, looks along +z)."""
 
 
 def focal_px(width: int, hfov_deg: float) -> float:
@@ -154,7 +152,7 @@ def blender_from_T_cw(T_cw: ArrayLike) -> Float:
 
 
 def T_cw_from_blender(matrix_world: ArrayLike) -> Float:
-    """Return the extrinsics of a Blender camera: diag(1, -1, -1, 1) inv(matrix_world).
+    """Return the extrinsics of a Blender camera: diag(1, -1, -1, 1) inv(matrix_world), rounded alike on any processor.
 
     matrix_world : (..., 4, 4), rigid to float32.   Returns (..., 4, 4) float64.   Raises ValueError if it scales, shears or mirrors.
     """
@@ -162,7 +160,14 @@ def T_cw_from_blender(matrix_world: ArrayLike) -> Float:
     R = world[..., :3, :3]
     if np.abs(compose(np.swapaxes(R, -1, -2), R) - np.eye(3)).max() > 1e-5 or np.any(np.linalg.det(R) < 0):
         raise ValueError("matrix_world of a camera scales, shears or mirrors")
-    T_cw: Float = OPENCV_FROM_BLENDER @ np.linalg.inv(world)
+    a, b, c = np.moveaxis(R, -1, 0)
+    adjugate = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-2)
+    R_inv = adjugate / rotate(adjugate, a)[..., 0, None, None]
+    signs = np.array([1.0, -1.0, -1.0])
+    T_cw = np.zeros(world.shape)
+    T_cw[..., :3, :3] = R_inv * signs[:, None]
+    T_cw[..., :3, 3] = -rotate(R_inv, world[..., :3, 3]) * signs
+    T_cw[..., 3, 3] = 1.0
     return T_cw
 
 

@@ -339,10 +339,10 @@ def clip_shards(clips: int, clips_per_shard: int, first: int = 0) -> dict[str, l
     """
     if clips_per_shard > LONGEST_SHARD:
         raise DataError("bad_argument", "--clips-per-shard", str(clips_per_shard), f"at most {LONGEST_SHARD}", "make the shards smaller")
-    most = -(-MOST_CLIPS // clips_per_shard)
+    most, end = -(-MOST_CLIPS // clips_per_shard), first + clips
     return {
-        shard_name(number, most): [clip_name(index) for index in range(first, first + clips) if index // clips_per_shard == number]
-        for number in range(first // clips_per_shard, -(-(first + clips) // clips_per_shard))
+        shard_name(number, most): [clip_name(index) for index in range(max(first, number * clips_per_shard), min(end, (number + 1) * clips_per_shard))]
+        for number in range(first // clips_per_shard, -(-end // clips_per_shard))
     }
 
 

@@ -21,6 +21,8 @@ from shardwork.work import Done, Outcome, Task, Work
 
 STOPPING = frozenset(("fault_disk", "fault_killed", "fault_library", "fault_memory"))
 """Faults of the machine: going on would only add to the trouble. After others the rest of the shard is still worked on."""
+DEATHS = frozenset(("fault_crashed", "fault_killed", "fault_timeout"))
+"""Ends of a worker that leave temporary files."""
 SAME_FAULTS = 5
 """So many faults in a row mean that the program fails alike on every item."""
 
@@ -149,18 +151,26 @@ class _Run:
         work, hazard, again = Work(self.step, self.place), self.step.hazard, list[Task]()
         verdicts = {"fault_crashed": hazard.crashed, "fault_timeout": hazard.late} if hazard else {}
         limits = Limits(hazard.seconds, hazard.items) if hazard else Limits()
-        for task, outcome in run_tasks(work, todo, self.options.workers, name_of, limits):
+        for task, outcome in self.heard(work, todo, self.options.workers, limits):
             if isinstance(outcome, Fault) and outcome.code in verdicts:
                 self.say(f"{outcome.where}: {outcome.found}: tried once more, alone")
                 again.append(task)
             else:
                 yield task, outcome
-        for task, outcome in run_tasks(work, again, min(1, self.options.workers), name_of, limits):
+        for task, outcome in self.heard(work, again, min(1, self.options.workers), limits):
             if isinstance(outcome, Fault) and hazard and outcome.code in verdicts:
                 code = verdicts[outcome.code]
                 yield task, DataError(code, outcome.where, f"twice: {outcome.found}", "an item that the step gets through", hazard.hints[code])
             else:
                 yield task, outcome
+
+    def heard(self, work: Work, tasks: Sequence[Task], workers: int, limits: Limits) -> Iterator[tuple[Task, Outcome]]:
+        """Yield every task with its outcome. What a worker that died left of its task is cleared at once."""
+        for task, outcome in run_tasks(work, tasks, workers, name_of, limits):
+            if isinstance(outcome, Fault) and outcome.code in DEATHS:
+                for path in task.item.outputs:
+                    clear_temporary(path.parent, path.name.__eq__)
+            yield task, outcome
 
     def fault(self, fault: Fault, item: Item | None = None) -> bool:
         """Note a fault and return whether it is time to stop."""

@@ -237,9 +237,13 @@ def test_a_clip_that_changed_since_it_was_written_is_a_fault_and_made_again(worl
 
 def test_a_clip_whose_asset_is_gone_is_a_fault_and_no_verdict_on_the_clip(world):
     composite(world)
-    (world.dataset / "assets" / SPLIT / world.read_plan(CLIPS[0])["objects"][0]["asset_id"] / "mesh.glb").unlink()
-    with pytest.raises(Fault, match=r"mesh of object 1, expected the finished assets.*\[fault_stale\]"):
+    mesh = world.dataset / world.read_plan(CLIPS[0])["objects"][0]["mesh"]
+    away = mesh.rename(mesh.with_suffix(".away"))
+    with pytest.raises(Fault, match=r"mesh of object 1, expected the finished assets.*\[bad_asset\]"):
         validate(world)
+    assert clip(world).is_dir() and place_of(world).manifests(CLIP_STEPS[0], SHARD)
+    away.rename(mesh)
+    assert validate(world)[CLIPS[0]]["status"] == "ok"
 
 
 def test_a_clip_of_another_size_than_the_format_is_refused_unless_it_is_allowed(world):

@@ -132,6 +132,11 @@ def test_extrinsics_from_blender_are_those_of_the_specification():
     assert T_cw_from_blender(matrix_world) == pytest.approx(np.array([[0, 1, 0, 0], [0, 0, -1, 0], [-1, 0, 0, 3], [0, 0, 0, 1.0]]), abs=1e-15)
 
 
+def test_extrinsics_from_blender_are_the_inverse_also_where_float32_left_no_exact_rotation():
+    world = blender_from_T_cw(trajectory(Orbit(30.1, 20.2, 8.3, 50.4, -1, 4.5, (0.5, -0.25, 0.125)))).astype(np.float32)
+    assert np.allclose(T_cw_from_blender(world) @ world, np.diag([1.0, -1.0, -1.0, 1.0]), rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("fault", [np.diag([1.0001, 1, 1, 1]), np.diag([1.0001, 1.0001, 1.0001, 1]), np.diag([-1.0, 1, 1, 1])])
 def test_a_blender_camera_that_scales_or_mirrors_is_refused(fault):
     with pytest.raises(ValueError, match="scales"):
@@ -263,7 +268,8 @@ def test_cameras_are_the_same_bytes_without_the_processors_wide_instructions():
         "from sam3dvid.conventions import *; from shardwork.streams import stream\n"
         "T = trajectory(Orbit(30.1, 20.2, 8.3, 50.4, -1, 4.5, (0.5, -0.25, 0.125)))\n"
         "R = random_rotation(stream(3, 'rotation'), (50,))\n"
-        "print(b''.join(a.tobytes() for a in pose_in_camera(T[:, None], R, [1.1, 2.2, 3.3], [0.7] * 3)).hex())"
+        "back = T_cw_from_blender(blender_from_T_cw(T).astype('float32'))\n"
+        "print(b''.join(a.tobytes() for a in (*pose_in_camera(T[:, None], R, [1.1, 2.2, 3.3], [0.7] * 3), back)).hex())"
     )
     outputs = set()
     for env in ({**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, plain_processor()):

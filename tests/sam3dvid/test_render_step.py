@@ -195,7 +195,7 @@ def test_a_mesh_that_is_not_what_the_plan_names_is_not_rendered(world):
     with pytest.raises(Fault) as error:
         step.run_item(item)
     name = f"{item.watched[1].parent.name}/mesh.glb"
-    assert (error.value.code, error.value.where) == ("fault_stale", name) and not item.outputs[0].exists()
+    assert (error.value.code, error.value.where) == ("bad_asset", name) and not item.outputs[0].exists()
 
 
 def test_a_clip_without_a_plan_comes_with_its_verdict(world):

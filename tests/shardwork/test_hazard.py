@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardwork.errors import Fault
-from shardwork.files import write_bytes
+from shardwork.files import temp_path, write_bytes
 from shardwork.place import Place
 from shardwork.pool import Limits, run_tasks
 from shardwork.run import Options, run_shard
@@ -21,10 +21,12 @@ HINTS = {"toy_crashed": "take it out", "toy_late": "take it out"}
 
 
 def misbehave(item: Item, folder: Path) -> Fields:
-    """Write the item, unless its id says what else to do: crash or hang, always or only the first time."""
+    """Write the item, unless its id says what else to do: crash or hang, always or only the first time, and leave half a file."""
     kind, _, times = item.id.partition("_")
     first = not (folder / item.id).exists()
     (folder / item.id).touch()
+    if kind in ("crash", "hang", "killed"):
+        temp_path(item.outputs[0]).write_bytes(b"half")
     if kind in ("crash", "hang") and (times == "always" or first):
         if kind == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -49,6 +51,7 @@ def run(folder: Path, *ids: str, workers: int = 2, hazard: bool = True) -> dict[
 def test_item_that_never_gets_through_has_a_verdict_and_the_others_are_made(tmp_path: Path, item_id: str, code: str) -> None:
     rows = run(tmp_path, "a", item_id, "b")
     assert {key: row["code"] for key, row in rows.items()} == {"a": "ok", item_id: code, "b": "ok"}
+    assert sorted(path.name for path in (tmp_path / "stage" / "out").iterdir()) == ["a", "b"]
     assert rows[item_id]["hint"] == "take it out" and rows[item_id]["found"].startswith("twice: ")
 
 
@@ -61,7 +64,7 @@ def test_item_that_gets_through_alone_is_made(tmp_path: Path, item_id: str) -> N
 def test_killed_worker_is_a_fault_also_where_crashes_are_verdicts(tmp_path: Path) -> None:
     with pytest.raises(Fault) as caught:
         run(tmp_path, "a", "killed")
-    assert caught.value.code == "fault_killed"
+    assert caught.value.code == "fault_killed" and not list((tmp_path / "stage" / "out").glob(".*"))
 
 
 def test_without_a_hazard_a_crash_is_a_fault(tmp_path: Path) -> None:

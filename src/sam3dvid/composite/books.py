@@ -14,7 +14,7 @@ from shardwork.step import Fields
 
 HOSTS_OWN = (
     *("python", "results", "verify", "prune", "workers", "work_shards", "clips_per_shard"),
-    *("device", "threads", "clip_seconds", "clips_per_blender"),
+    *("device", "threads", "clip_seconds", "clips_per_blender", "controls", "fps", "max_quarantined"),
 )
 """Keys of a configuration that say where and how a run works: they change no byte of a dataset."""
 

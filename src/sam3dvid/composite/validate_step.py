@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from sam3dvid.codes import AssetRefused, stale
+from sam3dvid.codes import HINTS, AssetRefused, stale
 from sam3dvid.stage import CLIP_STEPS, VALIDATE_CLIPS_VERSION, clip_of
 from sam3dvid.validate.clips import look_at_clip
 from sam3dvid.validate.report import PASSED, USUAL, report_of
+from shardwork.errors import Fault
 from shardwork.journal import look, name_of
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
@@ -59,6 +60,7 @@ def _validate(item: Item, dataset: Path, any_size: bool) -> Fields:
             more = f" and {len(part.faults) - 1} more" if len(part.faults) > 1 else ""
             raise AssetRefused("invalid_clip", f"{split}/{item.id}", f"{part.suite}: {part.faults[0]}{more}", "the format of the dataset")
     for part in report.suites:
-        if part.verdict != PASSED:  # what blocks it, and is no fault of the clip, lies outside of its folder
-            raise stale(item.id, f"{part.suite} could not look at {part.blocked[0]}", "the finished assets that it was rendered with")
+        if part.verdict != PASSED:  # what blocks it, and is no fault of the clip, lies outside of its folder: the clip stays
+            blocked = f"{part.suite} could not look at {part.blocked[0]}"
+            raise Fault("bad_asset", item.id, blocked, "the finished assets that it was rendered with", HINTS["bad_asset"])
     return {"split": split, "suites": list(SUITES)}

@@ -23,16 +23,11 @@ from shardwork.step import Fields, Hazard, Item, Step, upstream
 RECORD = "render.json"
 """The file of a clip's folder that is written last: what was rendered, the sha256 of every other file, and `timing`, which is the host's own."""
 NO_FILE = "none: no such file"
-CLIP_HINTS = {
-    **HINTS,
-    "time_limit": "raise clip_seconds, give a Blender more threads, or leave the gap",
-    "blender_crashed": "give the job more memory or fewer workers, or leave the gap",
-}
 
 
 def render_step(settings: RenderSettings, host: RenderHost, dataset: Path) -> Step:
     """Return the step that renders a clip.   dataset : the folder that holds the finished assets."""
-    hazard = Hazard("blender_crashed", "time_limit", host.clip_seconds, host.clips_per_blender, CLIP_HINTS)
+    hazard = Hazard("blender_crashed", "time_limit", host.clip_seconds, host.clips_per_blender, HINTS)
     run_item = partial(_render, settings=settings, host=host, dataset=dataset)
     return Step(RENDER_STEP, RENDER_VERSION, asdict(settings), run_item, _adopt, hazard=hazard)
 
@@ -98,13 +93,13 @@ def _render(item: Item, settings: RenderSettings, host: RenderHost, dataset: Pat
 
 
 def _meshes(plan: dict[str, Json], dataset: Path) -> list[Path]:
-    """Return the mesh of each object, in the plan's order. Raises Fault (fault_stale) unless they are what was planned with."""
+    """Return the mesh of each object, in the plan's order. Raises Fault (bad_asset) unless they are what was planned with."""
     meshes = []
     for entry in plan["objects"]:
         mesh = asset_of(dataset, entry["asset_id"], plan["split"]) / "mesh.glb"
         found = sha256_file(mesh) if mesh.is_file() else NO_FILE
         if found != (expected := plan["meshes"][entry["asset_id"]]):
-            raise stale(f"{entry['asset_id']}/{mesh.name}", f"sha256 {found}", f"{expected}, as it was planned with")
+            raise Fault("bad_asset", f"{entry['asset_id']}/{mesh.name}", f"sha256 {found}", f"{expected}, as it was planned with", HINTS["bad_asset"])
         meshes.append(mesh)
     return meshes
 
