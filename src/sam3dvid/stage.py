@@ -260,6 +260,8 @@ def plan_of(place: Place, clip_id: str, split: str) -> Path:
 
 
 RENDER_STEP = "render_clips"
+RENDER_RECORD = "render.json"
+"""The file of a rendered clip's folder that is written last, sealed: what was rendered, the sha256 of every other file, and `timing`, the host's own."""
 
 
 def renders_place(stage: Path, plans: Place) -> Place:

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sam3dvid.render.render_step import RECORD
-from sam3dvid.stage import render_of
+from sam3dvid.stage import RENDER_RECORD, render_of
 from shardwork.digests import unseal
 from tests.contract.contract import ROOT, RUN_SECONDS, World, wait_until
 from tests.contract.test_contract_clips import ClipsContract, CompositeWorld
@@ -53,7 +52,7 @@ class RenderWorld(CompositeWorld):
 
     def published(self) -> dict[str, bytes]:
         """Return every file, a record without its times and its seal."""
-        return {name: untimed(data) if name.endswith(RECORD) else data for name, data in super().published().items()}
+        return {name: untimed(data) if name.endswith(RENDER_RECORD) else data for name, data in super().published().items()}
 
 
 def untimed(data: bytes) -> bytes:

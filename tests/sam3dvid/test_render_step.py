@@ -16,9 +16,9 @@ from sam3dvid.codes import CODES, HINTS
 from sam3dvid.plan.catalogue import read_assets
 from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.planfile import read_plan, scene_digest
-from sam3dvid.render.render_step import RECORD, check_device, render_items, render_step
+from sam3dvid.render.render_step import check_device, render_items, render_step
 from sam3dvid.render.settings import RenderHost, RenderSettings
-from sam3dvid.stage import PLAN_STEP, plans_place, render_of, renders_place
+from sam3dvid.stage import PLAN_STEP, RENDER_RECORD, plans_place, render_of, renders_place
 from shardwork.errors import DataError, Fault
 from shardwork.place import the_manifest
 from shardwork.run import Options, run_guard, run_shard
@@ -95,7 +95,7 @@ def in_a_process(code, folder):
 
 
 def record_of(folder, clip_id):
-    return json.loads((render_of(places(folder)[0], clip_id, "eval") / RECORD).read_text())
+    return json.loads((render_of(places(folder)[0], clip_id, "eval") / RENDER_RECORD).read_text())
 
 
 def test_a_row_says_what_was_rendered(rendered):
@@ -130,7 +130,7 @@ def test_a_finished_clip_is_adopted_with_the_same_fields(rendered):
         assert fields is not None and fields.items() <= row.items()
 
 
-@pytest.mark.parametrize("name", ["rgba_fg/000.png", "mask_amodal/obj1/003.png", "depth/002.npz", RECORD])
+@pytest.mark.parametrize("name", ["rgba_fg/000.png", "mask_amodal/obj1/003.png", "depth/002.npz", RENDER_RECORD])
 def test_a_changed_byte_is_not_adopted(rendered, name):
     folder, _ = rendered
     step, (item, _) = items_in(folder)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sam3dvid.codes import stale
+from sam3dvid.stage import RENDER_RECORD
 from shardwork.digests import unseal
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, read_json
 
-RENDER_RECORD = "render.json"
-"""Written last, and sealed: it says what was rendered, with which settings, and the sha256 of every file."""
 ELSEWHERE = ("blender_version", "files", "visible_px", "amodal_px")
 """Keys of a render's record that meta.json says elsewhere, or not at all."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sam3dvid.codes import HINTS, AssetRefused, stale
 from sam3dvid.plan.planfile import read_scene
 from sam3dvid.render.settings import RenderHost, RenderSettings
-from sam3dvid.stage import PLAN_STEP, RENDER_STEP, RENDER_VERSION, asset_of, plan_of, render_of
+from sam3dvid.stage import PLAN_STEP, RENDER_RECORD, RENDER_STEP, RENDER_VERSION, asset_of, plan_of, render_of
 from shardwork.digests import digest_value, seal, sha256_file, unseal
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_folder
@@ -20,8 +20,6 @@ from shardwork.place import Place
 from shardwork.pool import run_tasks
 from shardwork.step import Fields, Hazard, Item, Step, upstream
 
-RECORD = "render.json"
-"""The file of a clip's folder that is written last: what was rendered, the sha256 of every other file, and `timing`, which is the host's own."""
 NO_FILE = "none: no such file"
 
 
@@ -85,7 +83,7 @@ def _render(item: Item, settings: RenderSettings, host: RenderHost, dataset: Pat
                 "settings": asdict(settings),
                 "timing": timing,
             }
-            (temp / RECORD).write_bytes(dumps_pretty(seal(noted)).encode())
+            (temp / RENDER_RECORD).write_bytes(dumps_pretty(seal(noted)).encode())
     except AssetRefused as error:
         error.where = f"{item.id}: {error.where}"
         raise
@@ -121,13 +119,13 @@ def _adopt(item: Item) -> Fields | None:
     """Return the fields of a published folder that holds, to the byte, what its record says of this very item, and nothing else."""
     (folder,) = item.outputs
     try:
-        noted = unseal(read_json(folder / RECORD))
+        noted = unseal(read_json(folder / RENDER_RECORD))
     except (DataError, FileNotFoundError, NotADirectoryError):
         return None
     if noted is None or noted.get("fingerprint") != item.fingerprint:
         return None
     files = noted["record"]["files"]
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    if there != {RECORD, *files} or any(sha256_file(folder / name) != digest for name, digest in files.items()):
+    if there != {RENDER_RECORD, *files} or any(sha256_file(folder / name) != digest for name, digest in files.items()):
         return None
     return _fields(noted)
