@@ -10,8 +10,9 @@ from PIL import Image, ImageDraw, ImageFont
 from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import Clip, Frame, Rgb
 from sam3dvid.preview.panels import depth_colours, paint_axes, paint_depth, paint_foreground, paint_masks, paint_voxels
-from sam3dvid.preview.survey import LEAST_FRACTION, LEAST_PARTS, Survey
+from sam3dvid.preview.survey import LEAST_FRACTION, Survey
 from sam3dvid.preview.window import Window, fit, window_of
+from sam3dvid.validate.visibility import least_visible_px
 from shardwork.errors import plain
 
 PAPER, INK, FAINT, RED, GREEN = (255, 255, 255), (40, 40, 40), (120, 120, 120), (200, 0, 0), (0, 120, 60)
@@ -98,7 +99,7 @@ def _heading(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]
 
 def _objects(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]]:
     """Return a line for each object, red where it is seen too little: text, its colour, the object's colour."""
-    least_px, lines = clip.size.width * clip.size.height / LEAST_PARTS, list[tuple[str, Color, Color | None]]()
+    least_px, lines = least_visible_px(clip.size.width, clip.size.height), list[tuple[str, Color, Color | None]]()
     for one, (pixels, t, fraction, u) in zip(clip.objects, survey.least_visible(), strict=True):
         text = f"{one.k}  {one.asset_id} ({plain(one.source)}), scale {one.s_wo[0]:.3f}, {len(one.centres):,} voxels; "
         text += f"least visible: {pixels:,} px (frame {t}), {fraction:.2f} of its silhouette (frame {u})"
