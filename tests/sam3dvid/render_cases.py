@@ -75,6 +75,16 @@ def glow():
     return clip([("glowing", np.eye(3), (0.0, 0.0, 0.0), 1.0)], DARK, frames=2)
 
 
+def flat():
+    """Return a thin plate across canonical x."""
+    return trimesh.creation.box((0.02, 1.0, 1.0))
+
+
+def slab():
+    """Return a clip of one frame, in which a plate is seen aslant."""
+    return clip([("flat", turned(35, (0, 1, 1)), (0.0, 0.0, 0.0), 1.0)], DARK, frames=1)
+
+
 def scan():
     """Return a clip of a scan, in even white light, in frames of 128 pixels."""
     plan = clip([("scan", turned(50, (1, 2, 3)), (0.0, 0.0, 0.0), 1.0)], {**DARK, "ambient_strength": 1.0}, frames=2)
@@ -82,13 +92,14 @@ def scan():
     return plan
 
 
-CLIPS = {"pair": pair, "glow": glow, "scan": scan}
+CLIPS = {"pair": pair, "glow": glow, "slab": slab, "scan": scan}
 
 
 def write_meshes(folder):
     """Write the meshes of all clips: NAME.glb."""
     write_glb(folder / "l_shape.glb", l_shape(), baseColorFactor=[200, 120, 40, 255], roughnessFactor=0.7, metallicFactor=0.0)
     write_glb(folder / "egg.glb", egg(), baseColorFactor=[30, 90, 200, 255], roughnessFactor=0.4, metallicFactor=0.0)
+    write_glb(folder / "flat.glb", flat())
     write_glb(folder / "glowing.glb", egg(), baseColorFactor=[0, 0, 0, 255], emissiveFactor=[0.8, 0.2, 0.2], metallicFactor=0.0)
 
 

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from sam3dvid.blender import clip as clips
-from sam3dvid.blender import clip_camera, clip_device, session
+from sam3dvid.blender import clip_camera, clip_device, clip_passes, session
 from sam3dvid.blender.clip import noise_seed, render_clip
-from sam3dvid.blender.clip_scene import add_light
+from sam3dvid.blender.clip_scene import POSE_TOLERANCE, add_light
 from sam3dvid.codes import AssetRefused
 from sam3dvid.conventions import frame_K, pose_in_camera
 from sam3dvid.raycast import Caster, frame_truth
@@ -29,7 +29,7 @@ QUICK, HOST = RenderSettings(samples=1, denoise=False), RenderHost()
 def rendered(tmp_path_factory):
     """The clips, rendered once in a process of their own with two threads."""
     folder = tmp_path_factory.mktemp("rendered")
-    cases.render_apart(folder, 2, "pair", "glow")
+    cases.render_apart(folder, 2, "pair", "glow", "slab")
     return folder
 
 
@@ -91,11 +91,30 @@ def test_the_second_object_is_partly_hidden_in_every_frame(rendered):
 
 @pytest.mark.parametrize("t", range(cases.FRAMES))
 def test_depth_is_the_ray_casters_z(rendered, truth, t):
-    # a release's bound is 5e-5 s; these pixels are 8 times as wide, and a ray may miss a pixel's centre by 0.005 of it
+    # a release's bound is 5e-5 s; these pixels are 8 times as wide, and a ray misses a pixel's centre by 0.0005 of it
     found, true = depth_of(rendered / "pair", t), truth[t].depth
     for one in cases.pair()["objects"]:
         both = (truth[t].mask == one["k"]) & np.isfinite(found)
         assert np.median(np.abs(found - true)[both]) <= 8 * 5e-5 * one["s_wo"][0]
+
+
+def test_rays_run_through_the_pixels_centres_to_a_thousandth_of_a_pixel(rendered):
+    """On a slanted plane depth tells where a ray runs. A filter of Blender's default kind, or a ray from a pixel's corner, shows here."""
+    plan, depth = cases.slab(), depth_of(rendered / "slab", 0).astype(np.float64)
+    (one,), (frame,) = plan["objects"], plan["cameras"]["frames"]
+    mesh, K = cases.flat(), np.array(plan["cameras"]["K"])
+    R_co, t_co, s_co = pose_in_camera(frame["T_cw"], *(np.array([one[name]]) for name in ("R_wo", "t_wo", "s_wo")))
+
+    def cast(u, v):
+        moved = K - np.array([[0, 0, u], [0, 0, v], [0, 0, 0]])
+        return frame_truth([Caster(mesh.vertices, mesh.faces)], R_co, t_co, s_co[:, 0], moved, cases.SIZE, cases.SIZE).depth
+
+    slopes = np.stack([cast(0.5, 0) - cast(-0.5, 0), cast(0, 0.5) - cast(0, -0.5)])
+    off = depth - cast(0, 0)
+    # the one face that most pixels show: its depth changes evenly
+    face = np.isfinite(off) & np.isfinite(slopes).all(axis=0) & (np.abs(slopes - np.nanmedian(slopes, axis=(1, 2), keepdims=True)) < 0.02).all(axis=0)
+    missed = np.linalg.lstsq(slopes[:, face].T, off[face], rcond=None)[0]
+    assert face.sum() > 200 and np.abs(missed).max() < 1e-3
 
 
 def test_depth_is_finite_exactly_where_a_mask_is(rendered):
@@ -205,6 +224,52 @@ def test_an_object_out_of_the_picture_leaves_empty_files(tmp_path):
 
 def test_frames_and_clips_have_noise_of_their_own():
     assert len({noise_seed(seed, t) for seed in range(20) for t in range(32)}) == 640
+
+
+@pytest.fixture(scope="module")
+def set_up(tmp_path_factory):
+    """What Cycles is set to in each frame of colours of the pair, and the light there."""
+    found = []
+
+    def note(self, scene, box):
+        if scene.name == "colours":
+            (sun,) = [one.data for one in scene.objects if one.type == "LIGHT"]
+            sky = next(node for node in scene.world.node_tree.nodes if node.type == "BACKGROUND")
+            cycles = scene.cycles
+            bounces = [getattr(cycles, f"{kind}_bounces") for kind in ("max", "diffuse", "glossy", "transmission")]
+            found.append({"seed": cycles.seed, "bounces": bounces, "light": (sun.energy, sun.angle, sky.inputs["Strength"].default_value)})
+        return rendering(self, scene, box)
+
+    light = {**cases.SUNNY, "sun_strength": 2.5, "ambient_strength": 0.75, "sun_angle_deg": 7.0}
+    rendering = clip_passes.Film.render
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clip_passes.Film, "render", note)
+        render(tmp_path_factory.mktemp("set_up"), settings=RenderSettings(samples=1, denoise=False, bounces=3), light=light)
+    return found
+
+
+def test_each_frame_has_the_noise_that_its_seed_and_number_give(set_up):
+    assert [one["seed"] for one in set_up] == [noise_seed(7, t) for t in range(cases.FRAMES)]
+
+
+def test_light_of_all_kinds_is_followed_as_often_as_the_settings_say(set_up):
+    assert all(one["bounces"] == [3, 3, 3, 3] for one in set_up)
+
+
+def test_sun_and_sky_are_as_strong_and_the_sun_as_wide_as_the_plan_says(set_up):
+    assert set_up[0]["light"] == pytest.approx((2.5, np.radians(7.0), 0.75), rel=1e-6)
+
+
+def test_the_record_says_how_far_blenders_pose_is_from_the_plans(rendered):
+    # float32 cannot hold these rotations
+    assert 0 < cases.read_record(rendered, "pair")["read_back"]["pose"] <= POSE_TOLERANCE
+
+
+def test_the_record_says_how_far_the_camera_was_off_in_the_worst_frame(tmp_path, monkeypatch):
+    off = {"frame 0": (1e-6, 2e-6), "frame 1": (4e-6, 3e-6), "frame 2": (2e-6, 5e-6), "frame 3": (0.0, 0.0)}
+    monkeypatch.setattr(clips, "check_camera", lambda scene, K, T_cw, where: off[where])
+    record, _, _ = render(tmp_path)
+    assert (record["read_back"]["K_px"], record["read_back"]["T_cw"]) == (4e-6, 5e-6)
 
 
 def test_the_sun_shines_from_its_direction(tmp_path):

@@ -49,7 +49,7 @@ def draw_column(clip: Clip, t: int, frame: Frame, survey: Survey) -> list[Rgb]:
 
 def draw_sheet(clip: Clip, survey: Survey, columns: Sequence[tuple[int, list[Rgb]]]) -> Image.Image:
     """Return the sheet.   columns : frame and its panels, from `draw_column`."""
-    texts = [*_heading(clip, survey), *_objects(clip, survey)]
+    texts = [*_heading(clip, survey), *object_lines(clip, survey)]
     above = GAP + TITLE_PX + LINE_PX * len(texts) + 2 * GAP
     corners, width, height = panel_corners([panels for _, panels in columns], above)
     least = max(_font(SMALL).getlength(text) for text, *_ in texts) + 2 * LINE_PX
@@ -97,7 +97,7 @@ def _heading(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]
     return [(f"{facts}, background {plain(clip.image_id)}", INK, None), *said]
 
 
-def _objects(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]]:
+def object_lines(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]]:
     """Return a line for each object, red where it is seen too little: text, its colour, the object's colour."""
     least_px, lines = least_visible_px(clip.size.width, clip.size.height), list[tuple[str, Color, Color | None]]()
     for one, (pixels, t, fraction, u) in zip(clip.objects, survey.least_visible(), strict=True):

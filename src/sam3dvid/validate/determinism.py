@@ -23,6 +23,8 @@ T = TypeVar("T")
 FREE = ("timing", "git_commit")
 """Keys of meta.json that may differ: what the machine and the day make of a run."""
 DEPTH_RELATIVE = 1e-5
+MOST_FOLDERS = 2
+"""Within one another in a clip: mask_amodal/obj1. Links may lead in circles, so no deeper ones are looked into."""
 COLOURS = ("rgb", "rgba_fg")
 MODES = {"rgb": "RGB", "rgba_fg": "RGBA", "mask_visible": "L", "mask_amodal": "L"}
 """Folder of a clip -> the kind of its pictures."""
@@ -111,8 +113,14 @@ def look_at_again(root: Path, again: Again, clip: str, tell: bool = False) -> tu
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield the paths of all files below a clip's folder. Raises OSError for a folder that cannot be read, which else would pass for an empty one."""
-    for base, _, names in os.walk(folder, onerror=_raise):
+    """Yield the paths of all files in a clip's folder, links followed, as deep as the format has folders, and of whatever lies there in place of a file.
+
+    Raises OSError for a folder that cannot be read, which else would pass for an empty one.
+    """
+    for base, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        if len(Path(base).relative_to(folder).parts) == MOST_FOLDERS:
+            names = [*names, *folders]
+            folders.clear()
         for name in names:
             yield str((Path(base) / name).relative_to(folder))
 
