@@ -18,6 +18,7 @@ from shardwork.jsonio import dumps_pretty
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, FRAMES = 64, 4
 FEW = RenderSettings(samples=4)
+QUICK, HOST = RenderSettings(samples=1, denoise=False), RenderHost()
 DARK = {"sun_direction": [0.0, 0.0, 1.0], "sun_strength": 0.0, "ambient_strength": 0.0, "sun_angle_deg": 2.0}
 SUNNY = {"sun_direction": [0.6, 0.0, 0.8], "sun_strength": 3.0, "ambient_strength": 0.3, "sun_angle_deg": 2.0}
 
@@ -118,6 +119,17 @@ def render_apart(folder, threads, *names):
     line = [sys.executable, "-m", "tests.sam3dvid.render_cases", str(folder), str(threads), *names]
     done = subprocess.run(line, cwd=ROOT, env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def render_here(folder, plan=None, settings=QUICK, host=HOST, **changes):
+    """Render a clip, by default the pair, in this process; return its record, its timing and its folder."""
+    from sam3dvid.blender.clip import render_clip
+
+    plan = {**(plan or pair()), **changes}
+    write_meshes(folder / "meshes")
+    out = folder / "out"
+    out.mkdir(parents=True)
+    return (*render_clip(plan, meshes_of(plan, folder / "meshes"), out, settings, host), out)
 
 
 def files_of(folder):
