@@ -53,7 +53,8 @@ def pixels(*boxes):
 def measured(exact=True, **changes):
     """Return T3's faults of a clip of 10 frames of one object, whose measures are given."""
     found = Found()
-    geometry = Geometry(found, "clip", Scene([], np.eye(4)[None], *[np.zeros(0)] * 3, np.eye(3), Size(10, SIDE, SIDE)), exact)
+    nothing = np.zeros(0)
+    geometry = Geometry(found, "clip", Scene([], np.eye(4)[None], nothing, nothing, nothing, np.eye(3), Size(10, SIDE, SIDE)), exact)
     geometry.measures = Measures.empty("clip", 10, 1)
     geometry.measures.wrong_px[:], geometry.measures.edge_px[:] = 0, 1000
     for kind, wrong in changes.pop("wrong", {}).items():
@@ -202,5 +203,5 @@ def test_a_depth_has_a_cause_that_leaves_a_quarter_at_most_and_keeps_the_limit(s
     # a quarter of the error's spread is what a constant leaves: 2.5e-5, 1.5e-4 of 3e-4, .05 of 1; the limit is 2.5e-4
     truth = np.full(101, Z)
     at = np.full((101, 2), SIDE // 2, np.int64)
-    said = diagnosis.of_depth(frame_of(scene_of(plate(LARGE))), 0, truth + np.linspace(*spread, 101), truth, at)
+    said = diagnosis.of_depth(frame_of(scene_of(plate(LARGE))), 0, truth + np.linspace(spread[0], spread[1], 101), truth, at)
     assert bool(said) is named
