@@ -88,7 +88,7 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         look_for_leaks(whole, facts, set(assets), asset_facts)
     measures = [one.measures for one in facts if one.measures is not None]
     if choice.exact:
-        _look_at_share(whole, measures)
+        look_at_share(whole, measures)
     compared = [result[1] for task in again_tasks if not isinstance(result := looked[task], Fault)]
     figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared)}
     every = (*asset_tasks, *tasks, *again_tasks)
@@ -112,7 +112,7 @@ def check_suites(choice: Choice) -> None:
         raise DataError("bad_argument", f"--suite {GEOMETRY}", "the package numba is not installed", "what casts rays", hint)
 
 
-def _look_at_share(whole: Found, measures: Sequence[Measures]) -> None:
+def look_at_share(whole: Found, measures: Sequence[Measures]) -> None:
     """Note too few object-frames that fit as well as exact renders do."""
     share = typical_share(measures)
     if share is not None and share < TYPICAL_SHARE:
