@@ -6,7 +6,8 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
@@ -23,7 +24,7 @@ from sam3dvid.plan.catalogue import Meshes, read_assets
 from sam3dvid.plan.draw import draw_num_objects
 from sam3dvid.plan.plan_step import plan_step, stock_of
 from sam3dvid.plan.planfile import read_plan
-from sam3dvid.plan.planner import Stock
+from sam3dvid.plan.planner import Stock, plan_clip
 from sam3dvid.plan.settings import PlanSettings
 from sam3dvid.render.render_step import render_step
 from sam3dvid.render.settings import RenderHost, RenderSettings
@@ -37,6 +38,9 @@ RENDERED = ("colours", "visible", "amodal", "encode")
 """Parts of rendering that its record counts. What it does beside them is called setup here: import, reading back, digests, the record."""
 REST = ("planning", "setup", *RENDERED[1:], "compositing", "validation")
 """Parts of a clip that are no colours. Control videos are no part of the dataset."""
+
+CHOICE = 15
+"""Clips that a typical one is chosen from."""
 
 
 def add_stock(arguments) -> None:
@@ -54,6 +58,15 @@ def stock_from(args) -> Stock:
 def clips_with(num_objects: int, split: str) -> Iterator[str]:
     """Yield the ids of clips with so many objects, in order."""
     return (one for one in map(clip_name, range(100_000)) if draw_num_objects(stream(seed_of(one, split), "num_objects")) == num_objects)
+
+
+def typical_clip(num_objects: int, stock: Stock) -> str:
+    """Return which of the first CHOICE clips with so many objects shows nearly their mean of pixels: one may fill half the frame, another a fiftieth."""
+    small = PlanSettings(frames=4, width=64, height=64)
+    ids = list(islice(clips_with(num_objects, stock.split), CHOICE))
+    covered = {one: sum(map(sum, plan_clip(one, stock, small)["visibility"]["visible_px"])) for one in ids}
+    mean = sum(covered.values()) / len(covered)
+    return min(ids, key=lambda one: abs(covered[one] - mean))
 
 
 def meshes_of(plan: dict[str, Json], dataset: Path) -> list[Path]:
@@ -134,8 +147,3 @@ def workshop(args, folder: Path) -> Workshop:
     (dataset / "assets").symlink_to((args.dataset / "assets").resolve())
     places = clip_places(*(folder / name for name in ("plans", "renders", "clips")), dataset, folder / "controls")
     return Workshop(stock_from(args), args.pool, places, dataset)
-
-
-def settings_text(settings: RenderSettings) -> str:
-    """Return settings in one line."""
-    return ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
