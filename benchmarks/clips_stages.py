@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from sam3dvid.backgrounds.pool import read_pool
 from sam3dvid.composite.composite_step import Stock as Beside
 from sam3dvid.composite.composite_step import composite_step
-from sam3dvid.composite.origin import read_origin
+from sam3dvid.composite.origin import Origin, read_origin
 from sam3dvid.composite.settings import CompositeSettings
 from sam3dvid.composite.validate_step import validate_step
 from sam3dvid.controls.controls_step import controls_step
@@ -112,10 +112,12 @@ class Workshop:
     pool: Path
     places: ClipPlaces
     dataset: Path
+    origin: Origin
 
     def make(self, clip_id: str, settings: PlanSettings, render: RenderSettings, host: RenderHost) -> Made:
         """Make a clip from plan to control videos. Meshes are read anew, as where assets are many. Raises AssetRefused for a clip that is not valid."""
-        split, places, seconds = self.stock.split, self.places, {}
+        split, places = self.stock.split, self.places
+        seconds: dict[str, float] = {}
         stock = replace(self.stock, shape_of=Meshes(self.dataset, split))
         plan_file, rendered = plan_of(places.plans, clip_id, split), render_of(places.renders, clip_id, split)
         with count(seconds, "planning"):
@@ -129,9 +131,8 @@ class Workshop:
         seconds["setup"] -= sum(seconds[name] for name in RENDERED)
         clip = clip_of(self.dataset, clip_id, split)
         with count(seconds, "compositing"):
-            beside = Beside(places.plans, self.pool, read_origin())
-            composite_step(CompositeSettings(), beside).run_item(Item(clip_id, item.inputs, (clip,), (rendered,)))
-        inputs = {"split": split, "digest": look(clip, True)["digest"]}
+            composite_step(CompositeSettings(), Beside(places.plans, self.pool, self.origin)).run_item(Item(clip_id, item.inputs, (clip,), (rendered,)))
+        inputs = {"split": split, "digest": (look(clip, True) or {})["digest"]}
         with count(seconds, "validation"):
             validate_step(self.dataset, any_size=True).run_item(Item(clip_id, inputs, (), (clip,)))
         with count(seconds, "controls"):
@@ -145,5 +146,5 @@ def workshop(args, folder: Path) -> Workshop:
     dataset = folder / "dataset"
     dataset.mkdir()
     (dataset / "assets").symlink_to((args.dataset / "assets").resolve())
-    places = clip_places(*(folder / name for name in ("plans", "renders", "clips")), dataset, folder / "controls")
-    return Workshop(stock_from(args), args.pool, places, dataset)
+    places = clip_places(folder / "plans", folder / "renders", folder / "clips", dataset, folder / "controls")
+    return Workshop(stock_from(args), args.pool, places, dataset, read_origin())
