@@ -60,9 +60,12 @@ def main() -> None:
             raise result
         held.append(result[0])
         most = result[1]
-    later = ", ".join(f"{held[count - 1]:.0f} after {count}" for count in sorted({2, args.clips // 2, args.clips}))
+    half = args.clips // 2
+    later = ", ".join(f"{held[count - 1]:.0f} after {count}" for count in sorted({2, half, args.clips}))
     print(f"memory of a worker over {args.clips} clips, {args.frames} frames of {args.size} x {args.size}, {args.samples} samples:")
-    print(f"  MiB held: {later}; {(held[-1] - held[1]) / (args.clips - 2):+.2f} a clip; the most at any time {most:.0f}, bound {BOUND_MIB:.0f}")
+    print(
+        f"  MiB held: {later}; {(held[-1] - held[half - 1]) / (args.clips - half):+.2f} a clip in the second half; the most at any time {most:.0f}, bound {BOUND_MIB:.0f}"
+    )
 
 
 if __name__ == "__main__":
