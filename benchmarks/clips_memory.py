@@ -63,9 +63,8 @@ def main() -> None:
     half = args.clips // 2
     later = ", ".join(f"{held[count - 1]:.0f} after {count}" for count in sorted({2, half, args.clips}))
     print(f"memory of a worker over {args.clips} clips, {args.frames} frames of {args.size} x {args.size}, {args.samples} samples:")
-    print(
-        f"  MiB held: {later}; {(held[-1] - held[half - 1]) / (args.clips - half):+.2f} a clip in the second half; the most at any time {most:.0f}, bound {BOUND_MIB:.0f}"
-    )
+    growth = (held[-1] - held[half - 1]) / (args.clips - half)
+    print(f"  MiB held: {later}; {growth:+.2f} a clip in the second half; the most at any time {most:.0f}, bound {BOUND_MIB:.0f}")
 
 
 if __name__ == "__main__":
