@@ -26,7 +26,7 @@ from sam3dvid.validate.schema import Size
 from sam3dvid.validate.visibility import look_at_cover
 from shardwork.jsonio import dumps_pretty
 from tests.sam3dvid.datasets import CLIPS, write_dataset
-from tests.sam3dvid.spoiled import ASSET, META, ONE, THREE, add, data, flip, masks, new, picture, pixel, put, remove
+from tests.sam3dvid.spoiled import ASSET, META, ONE, THREE, add, data, edit, flip, masks, new, picture, pixel, put, remove
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Choice(("T1", "T2"), any_size=True)
@@ -288,3 +288,30 @@ def test_cover_is_that_of_the_homography_for_many_cameras():
         assert covered == (not found.faults)
         told.append(covered)
     assert 50 < sum(told) < 250
+
+
+def test_a_file_that_the_machine_does_not_let_be_read_is_told_blocks_its_suites_and_hides_no_other_fault(dataset):
+    loop = dataset / f"{ONE}/rgb/002.png"
+    loop.unlink()
+    loop.symlink_to(loop.name)
+    new(f"{ONE}/Thumbs.db")(dataset)
+    masks(ONE, 0, 1, keep=2)(dataset)
+    report = validate_dataset(dataset, SMALL)
+    assert not report.valid and [fault.where for fault in report.not_looked] == [f"{ONE}/rgb/002.png"]
+    assert any("Thumbs.db" in line for line in report.lines()) and any("visible pixels, expected at least" in line for line in report.lines())
+
+
+def test_a_file_that_cannot_be_read_lets_no_suite_pass_that_needed_it(dataset):
+    loop = dataset / f"{ONE}/depth/002.npz"
+    loop.unlink()
+    loop.symlink_to(loop.name)
+    report = validate_dataset(dataset, Choice(any_size=True))
+    assert report.lines() == [] and not report.valid
+    assert {part.suite: part.verdict for part in report.suites} == {"T1": "blocked", "T2": "passed", "T3": "blocked"}
+
+
+def test_a_clip_copied_under_another_id_is_named(dataset):
+    copied = "clips/eval/00000009"
+    shutil.copytree(dataset / ONE, dataset / copied)
+    edit(f"{copied}/meta.json", lambda record: record.update(clip_id="00000009", seed=9))(dataset)
+    assert f"T1: {copied}: the cameras and objects of {ONE}, expected a scene of its own" in validate_dataset(dataset, SMALL).lines()

@@ -17,6 +17,8 @@ SHIFT_PX = 0.2
 """How far alpha may lie off the masks, px: renders of scans are off by 0.08 at most, the least fault worth a name by half a pixel."""
 FEW_EDGE_PX = 100
 """Edge pixels below which a shift is not known so well: it may then be larger by the root of their number."""
+LEAST_EDGE_PX = 20
+"""Edge pixels below which nothing is said."""
 FEW_SOFT_PX, FEW_CODES = 50, 15.0
 """Soft pixels, and codes by which their colours would be darker if multiplied by alpha, that are needed to tell."""
 
@@ -62,7 +64,7 @@ def _shift(alpha: Picture, visible: Truth) -> tuple[tuple[float, float], float] 
     xx, xy, yy = (float((one * other).sum()) for one, other in ((slope_x, slope_x), (slope_x, slope_y), (slope_y, slope_y)))
     determinant = xx * yy - xy * xy
     edge = int(np.count_nonzero((middle > 0) & (middle < 1))) / 2
-    if edge < 1 or determinant <= 1e-3 * (xx + yy) ** 2:
+    if edge < LEAST_EDGE_PX or determinant <= 1e-3 * (xx + yy) ** 2:
         return None
     bx, by = float((slope_x * off).sum()), float((slope_y * off).sum())
     shift = (yy * bx - xy * by) / determinant, (xx * by - xy * bx) / determinant

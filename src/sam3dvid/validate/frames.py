@@ -51,7 +51,9 @@ class FrameFiles:
             return read_png(self.root, f"{self.clip}/{name}", mode, self.size.width, self.size.height)
         except Unreadable as error:
             self.fault(name, error.problem.found, error.problem.expected)
-            return None
+        except OSError as error:
+            self.found.miss(error, f"{self.clip}/{name}")
+        return None
 
     def depth(self, name: str) -> NDArray[np.float32] | None:
         """Return a depth array, or None if it is not there or not in order."""
@@ -62,7 +64,9 @@ class FrameFiles:
             return read_depth(self.root, f"{self.clip}/{name}", self.size.width, self.size.height)
         except Unreadable as error:
             self.fault(name, error.problem.found, error.problem.expected)
-            return None
+        except OSError as error:
+            self.found.miss(error, f"{self.clip}/{name}")
+        return None
 
 
 Compare = Callable[[int, Picture | None, Sequence[NDArray[np.bool_] | None], NDArray[np.float32] | None], None]

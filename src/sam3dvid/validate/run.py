@@ -92,6 +92,10 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     compared = [result[1] for task in again_tasks if not isinstance(result := looked[task], Fault)]
     figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared)}
     every = (*asset_tasks, *tasks, *again_tasks)
+    for task in every:
+        if isinstance(looked[task], Fault):
+            for suite in USUAL if task[0] == "clip" else (LAYOUT if task[0] == "asset" else DETERMINISM,):
+                whole.block(suite, _name(task))
     parts = [whole, *(result[0] for task in every if not isinstance(result := looked[task], Fault))]
     faults = [result for task in every if isinstance(result := looked[task], Fault)]
     names = sorted({one.clip for one in (*facts, *compared)})
