@@ -121,17 +121,37 @@ def no_manifest_is_ahead(world: World) -> None:
                 assert world.output(row["id"]).exists()
 
 
+MANY: dict[str, tuple[Any, ...]] = {
+    "cut": ((1, 0), (1, 3), (4, 2)),
+    "events": (1, 2, 4, 7, 11, 16),
+    "at_call": (1, 2, 5, 6),
+    "fault": ("fsync:error=EIO:when=1", "rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"),
+    "spoilt_as": ("truncated", "foreign", "empty"),
+    "rename_at": (1, 2, 3),
+}
+"""cut : work shards and workers.   events : after how many changes of its folder the stage is killed.   at_call : at which rename and which fsync.
+fault : the system call that fails.   spoilt_as : what a file is spoilt to.   rename_at : the rename that fails while finished items are made again.
+"""
+FEW: dict[str, tuple[Any, ...]] = {
+    "cut": ((1, 3), (4, 2)),
+    "events": (2, 7),
+    "at_call": (1, 5),
+    "fault": ("rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"),
+    "spoilt_as": ("truncated",),
+    "rename_at": (1,),
+}
+"""For a stage whose runs are slow: what is disturbed is shardwork, the same for all, which the toy stages try with MANY."""
+
+
 class StageContract:
     """The facts. `world` makes a fresh World in a folder; `undisturbed` is the result of one quiet run of an equal one."""
 
     world_class: type[World]
-    kills: tuple[int, ...] = (1, 2, 4, 7, 11, 16)
-    """After how many changes of its folder the stage is killed; fewer where a run is slow: what is killed is shardwork, the same for all."""
-    calls: tuple[int, ...] = (1, 2, 5, 6)
-    """At which rename and which fsync it is killed."""
+    tries: dict[str, tuple[Any, ...]] = FEW
+    """What each kind of disturbance is tried with: FEW, or MANY."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        for name, values in (("events", metafunc.cls.kills), ("at_call", metafunc.cls.calls)):
+        for name, values in metafunc.cls.tries.items():
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, values)
 
@@ -165,8 +185,8 @@ class StageContract:
         assert world.everything() == first
         assert {path: path.stat().st_mtime_ns for path in before} == before
 
-    @pytest.mark.parametrize(("work_shards", "workers"), [(1, 0), (1, 3), (4, 2)])
-    def test_any_number_of_shards_and_workers_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], work_shards: int, workers: int) -> None:
+    def test_any_number_of_shards_and_workers_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], cut: tuple[int, int]) -> None:
+        work_shards, workers = cut
         world.run(work_shards, workers)
         assert world.everything(work_shards) == undisturbed
 
@@ -188,7 +208,6 @@ class StageContract:
         assert world.everything() == undisturbed
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
-    @pytest.mark.parametrize("fault", ["fsync:error=EIO:when=1", "rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"])
     def test_failing_system_call_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any], fault: str) -> None:
         (shard,) = world.shards(1)
         done = strace(world.command(shard, 1), fault)
@@ -221,11 +240,10 @@ class StageContract:
         assert world.output(world.good[1]).name in said and "1 made" in said
         assert world.everything() == undisturbed
 
-    @pytest.mark.parametrize("kind", ["truncated", "foreign", "empty"])
-    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, Any], kind: str) -> None:
+    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, Any], spoilt_as: str) -> None:
         world.run()
         spoilt = world.one_file(world.good[0])
-        data = {"truncated": spoilt.read_bytes()[:-7], "foreign": b"not one of ours", "empty": b""}[kind]
+        data = {"truncated": spoilt.read_bytes()[:-7], "foreign": b"not one of ours", "empty": b""}[spoilt_as]
         spoilt.write_bytes(data)
         said = world.run()
         assert world.output(world.good[0]).name in said and "1 made" in said
@@ -307,12 +325,11 @@ class StageContract:
         assert world.everything() == undisturbed
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
-    @pytest.mark.parametrize("when", [1, 2, 3])
-    def test_failed_redo_keeps_what_was_there(self, world: World, when: int) -> None:
+    def test_failed_redo_keeps_what_was_there(self, world: World, rename_at: int) -> None:
         world.run()
         before = world.published()
         (shard,) = world.shards(1)
-        done = strace(world.command(shard, 0, "--redo=1"), f"rename:error=EIO:when={when}")
+        done = strace(world.command(shard, 0, "--redo=1"), f"rename:error=EIO:when={rename_at}")
         assert done.returncode == 1, done.stderr
         assert {name for name in before if name not in world.published()} == set()
         world.run(1, 1, "--redo=1")

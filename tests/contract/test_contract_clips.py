@@ -132,8 +132,6 @@ class ControlsWorld(CompositeWorld):
 
 
 class ClipsContract(StageContract):
-    kills, calls = (2, 7), (1, 5)
-
     def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
         """A changed asset: every clip that shows it is made again at once, and none of the others."""
         assert isinstance(world, CompositeWorld)
@@ -155,10 +153,6 @@ class TestCompositeClips(ClipsContract):
         world.run()
         assert f"{len(world.good)} adopted" in world.run(1, 1, "--redo=1")
         assert world.everything() == undisturbed
-
-    @pytest.mark.parametrize("when", [1])
-    def test_failed_redo_keeps_what_was_there(self, world: World, when: int) -> None:
-        super().test_failed_redo_keeps_what_was_there(world, when)
 
     @pytest.mark.parametrize("kind", ["flipped", "missing"])
     def test_render_that_changed_is_set_aside_and_made_again(self, world: CompositeWorld, undisturbed: dict[str, Any], kind: str) -> None:

@@ -45,7 +45,6 @@ class ControlsWorld(EventsWorld):
 
 class TestRenderEventControls(StageContract):
     world_class = ControlsWorld
-    kills, calls = (2, 7), (1, 5)
 
     @pytest.mark.parametrize("kind", ["flipped", "missing"])
     def test_event_file_that_changed_since_validation_is_set_aside_and_made_again(self, world: ControlsWorld, undisturbed, kind: str) -> None:

@@ -92,4 +92,3 @@ class TestVoxelizeEvents(StageContract):
 
 class TestEventsBranch(StageContract):
     world_class = EventsBranchWorld
-    kills, calls = (2, 7), (1, 5)

@@ -60,7 +60,6 @@ class PlansWorld(World):
 
 class TestPlanClips(StageContract):
     world_class = PlansWorld
-    kills, calls = (2, 7), (1, 5)
 
     def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
         """A changed asset, which is a source of all: every plan is made again at once, whether it shows the asset or not."""

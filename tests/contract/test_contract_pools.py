@@ -85,7 +85,6 @@ class PoolWorld(World):
 
 class TestBuildPolyhavenPool(StageContract):
     world_class = PoolWorld
-    kills, calls = (2, 7), (1, 5)
 
     def test_added_id_reruns_its_shard_only(self, world: World) -> None:
         """Here it is refused: a picture more could move clips that were planned."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from shardwork.tables import write_table
-from tests.contract.contract import StageContract, World
+from tests.contract.contract import MANY, StageContract, World
 
 SCRIPT = Path(__file__).with_name("toy_stage.py")
 
@@ -57,7 +57,9 @@ class ToyFolderWorld(ToyWorld):
 
 class TestToyFiles(StageContract):
     world_class = ToyWorld
+    tries = MANY
 
 
 class TestToyFolders(StageContract):
     world_class = ToyFolderWorld
+    tries = MANY
