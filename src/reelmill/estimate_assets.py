@@ -20,15 +20,15 @@ ASSET_SECONDS = 1.1
 """CPU time to normalise and voxelise an asset: 0.7 to 1.4 s for scans of 3,000 to 16,000 triangles with textures of 1k and 4k, by benchmarks/normalize.py."""
 START_SECONDS = 5.0
 """CPU time in which a job's Blender and compiled code start."""
-PLAN_SECONDS = 0.31
-"""CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/plan.py: the mean over scans of 4,000 to 43,000 triangles. It grows with the frames'
+PLAN_SECONDS = 0.46
+"""CPU time to plan a clip of 32 frames of 512 x 512, by benchmarks/clips.py: the mean over scans of 4,000 to 16,000 triangles. It grows with the frames'
 pixels and, more slowly, with triangles.
 """
 CLIP_PIXELS = 32 * 512 * 512
 """Pixels of the clips that these were measured on."""
-RENDER_SECONDS, SAMPLE_SECONDS = 30.0, 1.0
+RENDER_SECONDS, SAMPLE_SECONDS = 48.0, 0.94
 """CPU time to render a clip on the processor, by benchmarks/clips.py: at least, and for each sample. A GPU takes the most of it off."""
-FINISH_SECONDS, CONTROL_SECONDS = 6.0, 1.6
+FINISH_SECONDS, CONTROL_SECONDS = 4.5, 2.0
 """CPU time to composite and validate a clip, and to make its two control videos, by benchmarks/clips.py."""
 CLIP_BYTES, CONTROL_BYTES = 14_000_000, 500_000
 """A render and the clip of it, which share what does not differ, and its control videos: the mean over the demo's."""

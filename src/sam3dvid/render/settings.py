@@ -14,7 +14,7 @@ DEVICES = ("cpu", "gpu", "auto")
 class RenderSettings:
     """What decides a clip's pixels. Raises AssetRefused (bad_asset_setting).
 
-    The defaults are a release's: about 46 dB over the foreground against 1,024 samples. Tests take 4 samples.
+    The defaults are a release's: about 45 dB over the foreground against 1,024 samples. Tests take 4 samples.
     """
 
     samples: int = field(default=64, metadata=meta("most samples of a pixel"))
