@@ -38,7 +38,7 @@ resume: setup ## go on with a run that was killed (CONFIG=config/x.yaml RUN=name
 	  .venv/bin/snakemake --unlock "$$@" && .venv/bin/snakemake --cores $(CORES) --rerun-incomplete "$$@"
 
 test: setup ## all tests but those that need a cluster
-	@$(py) -m pytest -n 2 --dist worksteal -m 'not cluster'
+	@$(py) -m pytest -n 3 --dist worksteal -m 'not cluster'
 
 test-cluster: setup ## the tests that bring up a small SLURM (as root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-cluster: needs root, to start SLURM's daemons: sudo make test-cluster" >&2; exit 2; }

@@ -133,10 +133,10 @@ MANY: dict[str, tuple[Any, ...]] = {
 fault : the system call that fails.   spoilt_as : what a file is spoilt to.   rename_at : the rename that fails while finished items are made again.
 """
 FEW: dict[str, tuple[Any, ...]] = {
-    "cut": ((1, 3), (4, 2)),
-    "events": (2, 7),
-    "at_call": (1, 5),
-    "fault": ("rename:error=EIO:when=1", "fsync:error=ENOSPC:when=2"),
+    "cut": ((4, 2),),
+    "events": (7,),
+    "at_call": (5,),
+    "fault": ("rename:error=EIO:when=1",),
     "spoilt_as": ("truncated",),
     "rename_at": (1,),
 }
