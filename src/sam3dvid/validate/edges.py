@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Picture = NDArray[np.uint8]
-Truth = NDArray[np.bool_]
-Float = NDArray[np.float64]
-Note = Callable[[str, str, str], None]
-"""As in `colours`."""
+from sam3dvid.validate.colours import Note, Picture, Truth
+
 SHIFT_PX = 0.2
 """How far alpha may lie off the masks, px: renders of scans are off by 0.08 at most, the least fault worth a name by half a pixel."""
 FEW_EDGE_PX = 100

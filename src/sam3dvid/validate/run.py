@@ -41,6 +41,8 @@ class Choice:
     again: Again | None = None
 
 
+BLOCKS = {"clip": USUAL, "asset": (LAYOUT,), "again": (DETERMINISM,)}
+"""Kind of task -> suites that cannot look at all they must where the machine does not let it be done."""
 Task = tuple[str, str, str]
 """("clip", "asset" or "again", split, id)."""
 
@@ -94,7 +96,7 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     every = (*asset_tasks, *tasks, *again_tasks)
     for task in every:
         if isinstance(looked[task], Fault):
-            for suite in USUAL if task[0] == "clip" else (LAYOUT if task[0] == "asset" else DETERMINISM,):
+            for suite in BLOCKS[task[0]]:
                 whole.block(suite, _name(task))
     parts = [whole, *(result[0] for task in every if not isinstance(result := looked[task], Fault))]
     faults = [result for task in every if isinstance(result := looked[task], Fault)]
