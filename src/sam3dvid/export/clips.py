@@ -66,8 +66,11 @@ class Clip:
         return digest_value([self.frames, self.width, self.height, self.given, [[size, tail.hex()] for size, tail in ends]])
 
 
-def read_clip_ids(dataset: Path, split: str) -> list[str]:
-    """Return the clips of a split that the dataset's manifest names, sorted. Raises DataError (bad_argument, bad_json), AssetRefused (bad_clip)."""
+def read_clip_ids(dataset: Path, split: str, empty: bool = False) -> list[str]:
+    """Return the clips of a split that the dataset's manifest names, sorted.
+
+    empty : whether there may be none.   Raises DataError (bad_argument, bad_json), AssetRefused (bad_clip).
+    """
     path = dataset / MANIFEST
     if not path.is_file():
         raise DataError("bad_argument", dataset, f"no {MANIFEST}", "the folder of a dataset", f"name the folder that holds {MANIFEST}")
@@ -80,7 +83,7 @@ def read_clip_ids(dataset: Path, split: str) -> list[str]:
             if line.get("path") != f"clips/{split}/{line['clip_id']}":
                 raise bad_clip(where, f"the path {line.get('path')!r}", f"clips/{split}/{line['clip_id']}")
             ids.append(line["clip_id"])
-    if not ids:
+    if not ids and not empty:
         raise DataError("bad_argument", path, f"no clip of split {split}", "at least one", "name the split that the dataset has")
     return sorted(ids)
 

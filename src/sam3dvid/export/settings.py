@@ -24,7 +24,8 @@ class ExportSettings:
 
     clips_per_shard : in each tar but the last.   releasable_only : leave out clips that may not be released.   psnr : what a JPEG below 40 dB does,
     warn or fail.   release_licenses : SPDX ids separated by blanks; empty: every licence that is known and lets changed copies be passed on.
-    any_size : whether other sizes than 32 frames of 512 x 512 are in order, for tests.
+    any_size : whether other sizes than 32 frames of 512 x 512 are in order, for tests.   empty : whether a split without clips is in order, as it is
+    for the workflow, whose gate says what became of them.
     """
 
     clips_per_shard: int = 100
@@ -32,6 +33,7 @@ class ExportSettings:
     psnr: str = WARN
     release_licenses: str = RELEASE_LICENSES
     any_size: bool = False
+    empty: bool = False
 
     def __post_init__(self) -> None:
         if self.psnr not in (WARN, FAIL):

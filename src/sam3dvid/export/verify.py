@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sam3dvid.export.clips import read_clip_ids
 from sam3dvid.export.compare import against_clip, against_voxels
 from sam3dvid.export.index import read_index, voxels_name
 from sam3dvid.export.shards import member_names
@@ -47,12 +48,12 @@ def verify_export(out: Path, dataset: Path | None = None, workers: int = 0) -> l
     if dataset is not None:
         problems += _look_at_manifest(index, dataset)
     shards = [shard for shard in index["shards"] if (out / shard["name"]).is_file()]
-    found: dict[str, list[Problem]] = {}
+    looked: dict[str, list[Problem]] = {}
     for shard, result in run_tasks(partial(_look_at_shard, out, index, dataset), shards, workers, lambda shard: str(shard["name"])):
         if isinstance(result, DataError):
             raise result
-        found[shard["name"]] = result
-    return [*problems, *(problem for name in sorted(found) for problem in found[name])]
+        looked[shard["name"]] = result
+    return [*problems, *(problem for name in sorted(looked) for problem in looked[name])]
 
 
 def _look_at_names(out: Path, index: Mapping[str, Json]) -> Iterator[Problem]:
@@ -98,9 +99,7 @@ def _look_at_voxels(out: Path, index: Mapping[str, Json], dataset: Path | None) 
 
 
 def _look_at_manifest(index: Mapping[str, Json], dataset: Path) -> Iterator[Problem]:
-    from sam3dvid.export.clips import read_clip_ids
-
-    now = set(read_clip_ids(dataset, index["split"]))
+    now = set(read_clip_ids(dataset, index["split"], empty=True))
     for clip_id in sorted(index["clips"].keys() - now):
         yield Problem(f"{EXPORT_INDEX}: {clip_id}", "not in the dataset's manifest", "clips that the dataset has: the index is stale")
     for clip_id in sorted(now - index["clips"].keys() - index["left_out"].keys()):
