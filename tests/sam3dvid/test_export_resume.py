@@ -87,6 +87,14 @@ def test_kill_between_shards_then_the_same_command_gives_the_same_bytes(kept, tm
     assert files(out) == kept[2] and not list(out.glob(".*.tmp"))
 
 
+@pytest.mark.parametrize("kind", ["lost", "spoilt"])
+def test_lost_or_spoilt_record_costs_the_work_and_no_byte(kept, out, capsys, kind):
+    record = out / ".plan.json"
+    record.unlink() if kind == "lost" else record.write_text("{}")
+    export(kept[0], out)
+    assert "3 made" in capsys.readouterr().err and files(out) == kept[2]
+
+
 def test_full_disk_is_a_fault_without_index_and_what_is_finished_is_kept(kept, tmp_path, capsys):
     out = tmp_path / "out"
     with small_disk(out, sum(map(len, kept[2].values())) // 2) as grow:

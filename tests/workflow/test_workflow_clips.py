@@ -12,6 +12,7 @@ import yaml
 from PIL import Image
 
 from reelmill.config import load
+from sam3dvid.export.verify import verify_export
 from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
 from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.stock import pool_row, write_pool
@@ -85,6 +86,19 @@ def test_run_leaves_a_dataset_that_validation_passes_and_whose_manifest_lists_ev
 def test_run_makes_two_control_videos_of_every_clip(finished: AssetsProject) -> None:
     videos = {path.name for path in (finished.results() / "controls" / "clips" / "eval").iterdir()}
     assert videos == {f"{index:08d}.{kind}.mkv" for index in range(COUNT) for kind in ("depth", "mask")}
+
+
+def test_run_ends_in_an_export_of_every_clip_that_verification_passes(finished: AssetsProject) -> None:
+    out, dataset = finished.results() / "export" / "eval", finished.results() / "dataset"
+    assert list(json.loads((out / "index.json").read_text())["clips"]) == [f"{index:08d}" for index in range(COUNT)]
+    assert verify_export(out, dataset) == []
+
+
+def test_other_settings_of_the_export_make_it_again_and_no_clip(project: AssetsProject) -> None:
+    project.write_config(CLIPS + "  export: {clips_per_shard: 5}\n")
+    said = project.ok("clips")
+    assert (jobs(said, "export_clips"), jobs(said, "write_clip_manifest"), jobs(said, "composite_clips")) == (1, 0, 0)
+    assert len(list((project.results() / "export" / "eval").glob("*.tar"))) == 3
 
 
 def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:
