@@ -6,6 +6,7 @@ import fcntl
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -197,7 +198,7 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-SPOILT = {
+SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "flipped byte": ("rgb/003.png", flip, "checksum"),
     "cut picture": ("rgb/003.png", lambda path: path.write_bytes(path.read_bytes()[:-9]), "cut short"),
     "gray frame": ("rgb/003.png", lambda path: shutil.copy(path.parents[1] / "mask_visible" / "003.png", path), "colour type 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,8 @@ META_KEYS = ("clip_id", "split", "seed", "num_objects", "generator_version", "gi
 OPTIONAL_KEYS = ("blender_version",)
 VISIBILITY_KEYS = ("visible_px", "amodal_px", "visible_frac")
 WORLD_POSE = {"R_wo": (3, 3), "t_wo": (3,), "s_wo": (3,)}
-TAIL_BYTES = 64
-"""Of the end of a PNG file: there the checksum of all its pixels stands (Adler-32), and that of its last part."""
+TAIL_BYTES = 4096
+"""Of the end of a PNG file, one page: there the checksum of all its pixels stands (Adler-32), and behind it at most what a program notes of itself."""
 
 
 def bad_clip(where: object, found: str, expected: str) -> AssetRefused:
@@ -61,9 +62,9 @@ class Clip:
         for t in range(self.frames):
             yield f"visible.{t:03d}.png", f"mask_visible/{t:03d}.png"
 
-    def fingerprint(self, ends: Sequence[tuple[int, bytes]]) -> str:
-        """Return the digest of all that decides the sample, encoders apart.   ends : size and last bytes of each picture, as `pictures` yields them."""
-        return digest_value([self.frames, self.width, self.height, self.given, [[size, tail.hex()] for size, tail in ends]])
+    def fingerprint(self, ends: Sequence[tuple[int, str]]) -> str:
+        """Return the digest of all that decides the sample, encoders apart.   ends : of each picture, as `pictures` yields them, what `end_of` says."""
+        return digest_value([self.frames, self.width, self.height, self.given, [list(end) for end in ends]])
 
 
 def read_clip_ids(dataset: Path, split: str, empty: bool = False) -> list[str]:
@@ -172,19 +173,24 @@ def sample_json(clip: Clip) -> dict[str, Json]:
     return {**clip.given, "objects": objects}
 
 
-def end_of(path: Path) -> tuple[int, bytes]:
-    """Return size and last bytes of a picture. Raises AssetRefused (bad_clip) if there is no such file."""
+def end_of(data: bytes, size: int) -> tuple[int, str]:
+    """Return size and sha256 of the end of a picture.   data : its last bytes, TAIL_BYTES or more where it has so many.   size : of the whole."""
+    return size, hashlib.sha256(data[-TAIL_BYTES:]).hexdigest()
+
+
+def read_end(path: Path) -> tuple[int, str]:
+    """Return size and sha256 of the end of a picture; no more of it is read. Raises AssetRefused (bad_clip) if there is no such file."""
     try:
         file = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise bad_clip(path, "no such file", "a picture of the clip") from error
     try:
         size = os.fstat(file).st_size
-        return size, os.pread(file, TAIL_BYTES, max(0, size - TAIL_BYTES))
+        return end_of(os.pread(file, TAIL_BYTES, max(0, size - TAIL_BYTES)), size)
     finally:
         os.close(file)
 
 
 def fingerprint_of(clip: Clip) -> str:
-    """Return the clip's fingerprint from its files as they are now. No picture is read whole: a PNG file ends in a checksum of its pixels."""
-    return clip.fingerprint([end_of(clip.folder / name) for _, name in clip.pictures()])
+    """Return the clip's fingerprint from its files as they are now. No picture is read whole: at its end a PNG file has a checksum of its pixels."""
+    return clip.fingerprint([read_end(clip.folder / name) for _, name in clip.pictures()])

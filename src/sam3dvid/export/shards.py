@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sam3dvid.codes import HINTS
-from sam3dvid.export.clips import TAIL_BYTES, Clip, read_clip, sample_json
+from sam3dvid.export.clips import Clip, end_of, read_clip, sample_json
 from sam3dvid.export.pictures import encoders, jpeg, mask_png, psnr_db, rgb_pixels
 from sam3dvid.export.settings import LEAST_PSNR_DB
 from shardwork.errors import DataError
@@ -93,7 +93,7 @@ class ShardWriter:
         ends, psnr = [], []
         for field, name in clip.pictures():
             data = _read(clip, name)
-            ends.append((len(data), data[-TAIL_BYTES:]))
+            ends.append(end_of(data, len(data)))
             if field.startswith("rgb."):
                 pixels = rgb_pixels(data, clip.folder / name, clip.width, clip.height)
                 sample[field] = jpeg(pixels)
