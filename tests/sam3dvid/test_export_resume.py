@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import shutil
+import struct
 import sys
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes with the extra `clips`")
 
@@ -129,6 +133,27 @@ def test_changed_pose_is_another_plan(kept, dataset, out, capsys):
     objects[0]["t_wo"][0] += 1e-9
     path.write_text(json.dumps(objects, sort_keys=True))
     export(dataset, out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err
+
+
+def test_changed_pixel_is_another_plan_where_size_and_last_bytes_are_the_same(dataset, tmp_path, capsys):
+    path = clip_folder(dataset, IDS[2]) / "rgb" / "007.png"
+    text = b"tEXtComment\0" + b"x" * 1000
+    note = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+
+    def write(pixels: np.ndarray) -> int:
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG", compress_level=0)
+        data = buffer.getvalue()
+        path.write_bytes(data[:-12] + note + data[-12:])
+        return path.stat().st_size
+
+    pixels = np.asarray(Image.open(path)).copy()
+    size = write(pixels)
+    export(dataset, tmp_path / "out")
+    pixels[3, 5] ^= 1
+    assert write(pixels) == size
+    export(dataset, tmp_path / "out", code=2)
     assert "[other_plan]" in capsys.readouterr().err
 
 

@@ -187,6 +187,8 @@ def read_end(path: Path) -> tuple[int, str]:
     try:
         size = os.fstat(file).st_size
         return end_of(os.pread(file, TAIL_BYTES, max(0, size - TAIL_BYTES)), size)
+    except IsADirectoryError as error:
+        raise bad_clip(path, "a folder", "a picture of the clip") from error
     finally:
         os.close(file)
 
