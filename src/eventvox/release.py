@@ -15,7 +15,7 @@ from shardwork.errors import DataError
 from shardwork.files import write_bytes
 from shardwork.ids import is_id
 from shardwork.jsonio import Json, loads, write_json
-from shardwork.pack import PackOptions, Plan, Unit, cut_plan, pack_shards, tar_name
+from shardwork.pack import PackOptions, Plan, Unit, cut_plan, pack_shards, tar_name, write_members
 from shardwork.tarball import Member, Written
 
 SUFFIX = ".h5"
@@ -141,7 +141,8 @@ def pack_split(release: Path, stage: Path, split: str, members_per_shard: int, o
     DataError (bad_release) for a manifest that is none.
     """
     plan = event_plan(read_videos(manifest_of(release, "large")), split, members_per_shard)
-    packed = pack_shards(plan, release / DATA / split, partial(event_members, folder=stage / split), options, shards_of(release, split))
+    write = partial(write_members, members=partial(event_members, folder=stage / split))
+    packed = pack_shards(plan, release / DATA / split, write, options, shards_of(release, split))
     write_json(shards_of(release, split), shard_list(plan, split, packed))
 
 

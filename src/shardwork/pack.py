@@ -54,13 +54,14 @@ class PlannedShard:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The shards of one folder. prefix : how their names begin.   per_shard : units in each but the last.   version : raised when a change of code
-    changes the bytes of a tar.
+    changes the bytes of a tar.   beside : names of the caller's own files in the folder, such as an index.
     """
 
     prefix: str
     per_shard: int
     version: int
     shards: tuple[PlannedShard, ...]
+    beside: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         """Return what the plan's record says of it."""
@@ -78,7 +79,7 @@ def tar_name(prefix: str, index: int) -> str:
     return f"{prefix}-{index:06d}{SUFFIX}"
 
 
-def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int) -> Plan:
+def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int, beside: tuple[str, ...] = ()) -> Plan:
     """Return the plan for units, sorted by id. Raises DataError (bad_argument, duplicate_id)."""
     if per_shard < 1:
         raise DataError("bad_argument", "members per shard", str(per_shard), "1 or more", "correct it")
@@ -88,7 +89,7 @@ def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int) -
         raise DataError("duplicate_id", prefix, f"{repeated[0]!r} stands twice", "one row an id", "make the manifest again")
     cuts = range(0, len(ordered), per_shard)
     shards = (PlannedShard(tar_name(prefix, index), tuple(ordered[start : start + per_shard])) for index, start in enumerate(cuts))
-    return Plan(prefix, per_shard, version, tuple(shards))
+    return Plan(prefix, per_shard, version, tuple(shards), beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,22 @@ class PackOptions:
     full: bool = False
 
 
-def pack_shards(plan: Plan, folder: Path, members: Callable[[Unit], Iterable[Member]], options: PackOptions, declared: Path) -> dict[str, Written]:
+WriteShard = Callable[[Path, PlannedShard], Written]
+"""Writes one shard atomically: its final path and its units to what stands there then."""
+
+
+def write_members(final: Path, shard: PlannedShard, members: Callable[[Unit], Iterable[Member]]) -> Written:
+    """Write a shard whose units are files as they are.   members : what a unit puts into the tar."""
+    return write_tar(final, (member for unit in shard.units for member in members(unit)))
+
+
+def pack_shards(
+    plan: Plan, folder: Path, write: WriteShard, options: PackOptions, declared: Path, finish: Callable[[dict[str, Written]], None] = lambda packed: None
+) -> dict[str, Written]:
     """Return every shard of the plan, by name and in order, after all stand in `folder`.
 
-    members : what a unit puts into the tar; runs in another process, so it must be picklable.   declared : the file by which others know that
-    all is done; it is removed before anything changes, and the caller writes it.
+    write : writes one shard; runs in another process, so it must be picklable.   declared : the file by which others know that all is done; it is
+    removed before anything changes, and the caller writes it.   finish : called with the shards while the folder is still locked.
     Raises DataError (bad_argument, other_plan, member_changed) and Fault; finished shards are kept, and the same command goes on from there.
     """
     if options.workers < 0:
@@ -117,17 +129,18 @@ def pack_shards(plan: Plan, folder: Path, members: Callable[[Unit], Iterable[Mem
         retract(declared)
         record.begin()
         try:
-            _work(_Packer(folder, members, options.full), record, options.workers)
+            _work(_Packer(folder, write, options.full), record, options.workers)
         finally:
             record.save()
         packed = {shard.name: _written(record.done[shard.name]) for shard in plan.shards}
         for name, written in packed.items():
             _look_again(folder / name, written)
+        finish(packed)
     return packed
 
 
 def _written(entry: Json) -> Written:
-    return Written(entry["bytes"], entry["sha256"], entry["members"])
+    return Written(entry["bytes"], entry["sha256"], entry["members"], entry.get("facts"))
 
 
 @dataclass(slots=True)
@@ -181,12 +194,12 @@ class Record:
     def begin(self) -> None:
         """Make the folder this plan's: note the plan, then remove shards of another one and what a kill left; name the rest."""
         self.save()
-        clear_temporary(self.folder, lambda name: self.plan.owns(name) or name == RECORD_NAME)
+        clear_temporary(self.folder, lambda name: self.plan.owns(name) or name in (RECORD_NAME, *self.plan.beside))
         for path in sorted(self.folder.iterdir()):
             if path in self.stale:
                 path.unlink()
                 say(f"{path.name}: not in this plan: removed")
-            elif not (self.plan.owns(path.name) or path.name.startswith(RECORD_NAME)):
+            elif not (self.plan.owns(path.name) or path.name.startswith(RECORD_NAME) or path.name in self.plan.beside):
                 say(f"{path}: is none of this step's files: left as it is")
 
     def add(self, name: str, entry: Json) -> None:
@@ -242,7 +255,7 @@ class _Packer:
     """What a worker does to one shard."""
 
     folder: Path
-    members: Callable[[Unit], Iterable[Member]]
+    write: WriteShard
     full: bool
 
     def __call__(self, task: _Task) -> _Packed | DataError:
@@ -253,8 +266,10 @@ class _Packer:
         final, entry = self.folder / task.shard.name, task.entry
         if entry is not None and self._keeps(final, entry):
             return _Packed(entry, "kept")
-        written = write_tar(final, (member for unit in task.shard.units for member in self.members(unit)))
+        written = self.write(final, task.shard)
         made = {"bytes": written.size_bytes, "members": written.members, "sha256": written.sha256, "units": task.shard.digest()}
+        if written.facts is not None:
+            made["facts"] = written.facts
         return _Packed(made, "made" if entry is None else "made again")
 
     def _keeps(self, final: Path, entry: Json) -> bool:

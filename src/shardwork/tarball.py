@@ -12,6 +12,7 @@ from typing import Any
 from shardwork.digests import BLOCK_BYTES, new_xxh3
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
+from shardwork.jsonio import Json
 
 RECORD_BYTES = tarfile.RECORDSIZE
 SECTOR_BYTES = tarfile.BLOCKSIZE
@@ -33,11 +34,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A tar that stands in its place. size_bytes : int.   sha256 : of its bytes, hex.   members : how many."""
+    """A tar that stands in its place. size_bytes : int.   sha256 : of its bytes, hex.   members : how many.   facts : what else was found on the way."""
 
     size_bytes: int
     sha256: str
     members: int
+    facts: Json = None
 
 
 def header(name: str, size_bytes: int) -> bytes:

@@ -14,6 +14,7 @@ import yaml
 from PIL import Image
 
 from reelmill.config import load
+from sam3dvid.export.verify import verify_export
 from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
 from sam3dvid.validate import Choice, validate_dataset
 from sam3dvid.validate.determinism import Again
@@ -100,6 +101,19 @@ def test_clips_made_again_from_their_seeds_in_another_order_and_with_other_threa
     assert report.lines() == [] and report.valid
     figures = next(part.figures for part in report.suites if part.suite == "T4")
     assert figures["files"] - figures["files_same_bytes"] == 2, "meta.json of each, whose timing differs"
+
+
+def test_run_ends_in_an_export_of_every_clip_that_verification_passes(finished: AssetsProject) -> None:
+    out, dataset = finished.results() / "export" / "eval", finished.results() / "dataset"
+    assert list(json.loads((out / "index.json").read_text())["clips"]) == [f"{index:08d}" for index in range(COUNT)]
+    assert verify_export(out, dataset) == []
+
+
+def test_other_settings_of_the_export_make_it_again_and_no_clip(project: AssetsProject) -> None:
+    project.write_config(CLIPS + "  export: {clips_per_shard: 5}\n")
+    said = project.ok("clips")
+    assert (jobs(said, "export_clips"), jobs(said, "write_clip_manifest"), jobs(said, "composite_clips")) == (1, 0, 0)
+    assert len(list((project.results() / "export" / "eval").glob("*.tar"))) == 3
 
 
 def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:

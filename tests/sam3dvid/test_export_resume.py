@@ -1,0 +1,286 @@
+"""Exports that go on, and what they refuse: other plans, other splits, foreign files, clips that cannot be read, a full disk, a kill."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import shutil
+import struct
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes with the extra `clips`")
+
+import sam3dvid.export.run as run_module
+from sam3dvid.export.shards import ShardWriter
+from shardwork.errors import DataError
+from shardwork.pack import PlannedShard, Unit
+from tests.contract.contract import small_disk, strace
+from tests.contract.release import needs_strace
+from tests.sam3dvid.exports import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, flags, make_dataset, repaint
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> tuple[Path, Path, dict[str, bytes]]:
+    """A dataset and its export, which no test changes, and the export's files."""
+    root = tmp_path_factory.mktemp("kept")
+    dataset, out = make_dataset(root / "dataset"), root / "out"
+    export(dataset, out)
+    return dataset, out, files(out)
+
+
+@pytest.fixture
+def dataset(kept, tmp_path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(kept[0], tmp_path / "dataset"))
+
+
+@pytest.fixture
+def out(kept, tmp_path) -> Path:
+    """A copy of the finished export."""
+    return Path(shutil.copytree(kept[1], tmp_path / "out"))
+
+
+def command(dataset: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "sam3dvid.export", *flags(dataset, out)]
+
+
+def test_second_run_keeps_every_shard(kept, out, capsys):
+    before = {path.name: path.stat().st_ino for path in out.glob("*.tar")}
+    export(kept[0], out)
+    assert "3 kept" in capsys.readouterr().err and files(out) == kept[2]
+    assert {path.name: path.stat().st_ino for path in out.glob("*.tar")} == before
+
+
+def test_missing_shard_alone_is_made(kept, out, capsys):
+    (out / "train-000001.tar").unlink()
+    export(kept[0], out)
+    assert "2 kept, 1 made again" in capsys.readouterr().err and files(out) == kept[2]
+
+
+# the first sample ends at a member boundary, where a reader sees a whole tar; 10,240 bytes of zeros end a tar
+@pytest.mark.parametrize("kind", ["cut between members", "cut inside a member", "cut before the zeros", "a flipped byte"])
+def test_spoilt_shard_is_made_again_to_the_byte(kept, out, capsys, kind):
+    path = out / "train-000000.tar"
+    data = bytearray(path.read_bytes())
+    boundary = data.index(b"00000001.json\0")
+    if kind == "a flipped byte":
+        data[boundary + 2000] ^= 1
+    path.write_bytes(data[: {"cut between members": boundary, "cut inside a member": boundary + 700, "cut before the zeros": len(data) - 10240}.get(kind)])
+    export(kept[0], out)
+    assert "2 kept, 1 made again" in capsys.readouterr().err and files(out) == kept[2]
+
+
+@needs_strace
+@pytest.mark.parametrize("when", [3, 6])
+def test_kill_between_shards_then_the_same_command_gives_the_same_bytes(kept, tmp_path, when, monkeypatch):
+    # renames: the record, one a shard, the record again, the voxels, the index
+    monkeypatch.setenv("PYTHONPATH", "src")
+    out = tmp_path / "out"
+    done = strace(command(kept[0], out), f"rename:signal=KILL:when={when}")
+    assert done.returncode != 0, "the kill was not hit"
+    assert not (out / "index.json").exists() and files(out).items() <= kept[2].items()
+    export(kept[0], out)
+    assert files(out) == kept[2] and not list(out.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("kind", ["lost", "spoilt"])
+def test_lost_or_spoilt_record_costs_the_work_and_no_byte(kept, out, capsys, kind):
+    record = out / ".plan.json"
+    record.unlink() if kind == "lost" else record.write_text("{}")
+    export(kept[0], out)
+    assert "3 made" in capsys.readouterr().err and files(out) == kept[2]
+
+
+def test_full_disk_is_a_fault_without_index_and_what_is_finished_is_kept(kept, tmp_path, capsys):
+    out = tmp_path / "out"
+    with small_disk(out, sum(map(len, kept[2].values())) // 2) as grow:
+        export(kept[0], out, code=1)
+        assert "[fault_disk]" in capsys.readouterr().err and not (out / "index.json").exists()
+        grow()
+        export(kept[0], out)
+        assert " kept" in capsys.readouterr().err and files(out) == kept[2]
+
+
+def test_second_process_in_the_same_folder_is_refused(kept, out, capsys):
+    with open(out / ".plan.json.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        export(kept[0], out, code=1)
+    assert "[fault_busy]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+@pytest.mark.parametrize("name", ["rgb/007.png", "mask_visible/031.png"])
+def test_changed_pixel_of_a_picture_is_another_plan_and_replan_makes_its_shard_alone(kept, dataset, out, capsys, name):
+    repaint(clip_folder(dataset, IDS[2]) / name)
+    export(dataset, out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+    export(dataset, out, "--replan")
+    assert "2 kept, 1 made" in capsys.readouterr().err
+    assert [name for name, data in files(out).items() if data != kept[2][name]] == ["index.json", "train-000001.tar"]
+
+
+def test_changed_pose_is_another_plan(kept, dataset, out, capsys):
+    path = clip_folder(dataset, IDS[0]) / "objects.json"
+    objects = json.loads(path.read_text())
+    objects[0]["t_wo"][0] += 1e-9
+    path.write_text(json.dumps(objects, sort_keys=True))
+    export(dataset, out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err
+
+
+def test_changed_pixel_is_another_plan_where_size_and_last_bytes_are_the_same(dataset, tmp_path, capsys):
+    path = clip_folder(dataset, IDS[2]) / "rgb" / "007.png"
+    text = b"tEXtComment\0" + b"x" * 1000
+    note = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+
+    def write(pixels: np.ndarray) -> int:
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG", compress_level=0)
+        data = buffer.getvalue()
+        path.write_bytes(data[:-12] + note + data[-12:])
+        return path.stat().st_size
+
+    pixels = np.asarray(Image.open(path)).copy()
+    size = write(pixels)
+    export(dataset, tmp_path / "out")
+    pixels[3, 5] ^= 1
+    assert write(pixels) == size
+    export(dataset, tmp_path / "out", code=2)
+    assert "[other_plan]" in capsys.readouterr().err
+
+
+def test_what_no_sample_holds_may_change_without_another_plan(kept, dataset, out):
+    change_json(clip_folder(dataset, IDS[0]) / "meta.json", timing={"render_seconds": 9.0})
+    (clip_folder(dataset, IDS[0]) / "depth" / "000.npz").write_bytes(b"")
+    export(dataset, out)
+    assert files(out) == kept[2]
+
+
+def test_added_clip_that_sorts_before_others_is_another_plan(kept, dataset, out, capsys):
+    shutil.rmtree(clip_folder(dataset, IDS[1]))
+    lines = [line for line in (dataset / "manifest.jsonl").read_text().splitlines(keepends=True) if IDS[1] not in line]
+    (dataset / "manifest.jsonl").write_text("".join(lines))
+    export(dataset, out, code=2)
+    export(dataset, out, "--replan")
+    add_clip(dataset, IDS[1], IDS[3])
+    export(dataset, out, code=2)
+    assert capsys.readouterr().err.count("[other_plan]") == 2
+
+
+def test_another_number_of_clips_a_shard_is_another_plan(kept, out, capsys):
+    export(kept[0], out, "--clips-per-shard=3", code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+def test_another_version_of_an_encoder_is_another_plan(kept, out, capsys, monkeypatch):
+    monkeypatch.setattr(run_module, "all_encoders", lambda: {"jpeg": {"version": "14"}})
+    export(kept[0], out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+@pytest.mark.parametrize("name", ["eval-000000.tar", "voxels_eval.npz"])
+def test_export_of_the_other_split_is_refused_with_replan_too(kept, out, capsys, name):
+    (out / name).write_bytes(b"")
+    export(kept[0], out, "--replan", code=2)
+    assert f"{name}: split eval" in (said := capsys.readouterr().err) and "[other_split]" in said
+
+
+def test_foreign_files_are_named_and_left_as_they_are(kept, out, capsys):
+    foreign = [out / name for name in ("notes.txt", "train-1.tar", "train-000000.tar.bak", "voxels.npz")]
+    for path in foreign:
+        path.write_text("mine")
+    export(kept[0], out)
+    said = capsys.readouterr().err
+    assert all(f"{path}: is none of this step's files" in said and path.read_text() == "mine" for path in foreign)
+
+
+@pytest.mark.parametrize("name", ["train-000000.tar", "voxels_train.npz", "index.json"])
+def test_foreign_file_of_an_export_s_name_is_never_overwritten(kept, tmp_path, capsys, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("mine")
+    export(kept[0], out, "--replan", code=2)
+    assert f"{name}: there without" in (said := capsys.readouterr().err) and "[foreign_export]" in said
+    assert (out / name).read_text() == "mine" and len(list(out.iterdir())) == 1
+
+
+def test_export_into_the_dataset_is_refused(kept, capsys):
+    export(kept[0], kept[0] / "export", code=2)
+    assert "within the dataset" in capsys.readouterr().err and not (kept[0] / "export").exists()
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "flipped byte": ("rgb/003.png", flip, "checksum"),
+    "cut picture": ("rgb/003.png", lambda path: path.write_bytes(path.read_bytes()[:-9]), "cut short"),
+    "gray frame": ("rgb/003.png", lambda path: shutil.copy(path.parents[1] / "mask_visible" / "003.png", path), "colour type 0"),
+    "missing mask": ("mask_visible/003.png", Path.unlink, "no such file"),
+    "coloured mask": ("mask_visible/003.png", lambda path: shutil.copy(path.parents[1] / "rgb" / "003.png", path), "colour type 2"),
+    "cut record": ("cameras.json", lambda path: path.write_text(path.read_text()[:-9]), "cameras.json"),
+    "infinite pose": ("objects.json", lambda path: path.write_text(path.read_text().replace('"t_wo": [', '"t_wo": [1e999, ', 1)), "t_wo"),
+    "other clip's record": ("meta.json", partial(change_json, clip_id="00000009"), "'00000009', expected '00000003'"),
+    "too few frames": ("cameras.json", partial(change_json, frames=[]), "not numbered from 0"),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_clip_that_cannot_be_read_is_named_and_no_index_is_written(dataset, tmp_path, capsys, kind):
+    name, spoil, told = SPOILT[kind]
+    spoil(path := clip_folder(dataset, IDS[3]) / name)
+    export(dataset, tmp_path / "out", code=2)
+    said = capsys.readouterr().err
+    assert str(path) in said and told in said and "[bad_clip]" in said
+    assert not (tmp_path / "out" / "index.json").exists()
+
+
+def test_mask_with_a_number_that_no_object_has_is_named(dataset, tmp_path, capsys):
+    change_json(clip_folder(dataset, IDS[0]) / "meta.json", num_objects=1)
+    path = clip_folder(dataset, IDS[0]) / "objects.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:1]))
+    meta = json.loads((clip_folder(dataset, IDS[0]) / "meta.json").read_text())
+    change_json(clip_folder(dataset, IDS[0]) / "meta.json", visibility={key: [row[:1] for row in rows] for key, rows in meta["visibility"].items()})
+    export(dataset, tmp_path / "out", code=2)
+    assert "the object number 2, expected 0 to 1" in capsys.readouterr().err
+
+
+def test_other_sizes_than_the_format_s_are_refused_unless_allowed(kept, tmp_path, capsys):
+    export(kept[0], tmp_path / "out", "--any-size=false", code=2)
+    assert "32 frames of 64 x 64, expected 32 of 512 x 512" in capsys.readouterr().err
+
+
+def test_clip_that_changed_since_the_plan_is_not_packed(kept, tmp_path):
+    shard = PlannedShard("train-000000.tar", (Unit(IDS[0], ["0" * 64, {}]),))
+    with pytest.raises(DataError, match="member_changed"):
+        ShardWriter(kept[0], SPLIT, True)(tmp_path / shard.name, shard)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_voxels_of_another_shape_are_named_before_anything_is_written(dataset, tmp_path, capsys):
+    np.save(dataset / "assets" / SPLIT / "corner_train-1" / "voxels.npy", np.zeros((32, 32, 32), bool))
+    export(dataset, tmp_path / "out", code=2)
+    assert "corner_train-1/voxels.npy" in (said := capsys.readouterr().err) and "[bad_asset]" in said and not (tmp_path / "out").exists()
+
+
+def test_psnr_below_40_fails_without_index_where_that_is_asked_for_and_warns_otherwise(kept, out, capsys):
+    export(kept[0], out, "--psnr=fail", code=2)
+    assert "[low_psnr]" in (said := capsys.readouterr().err) and "below 40 dB" in said and not (out / "index.json").exists()
+    export(kept[0], out)
+    assert "3 kept" in (said := capsys.readouterr().err) and "warning: " in said and files(out) == kept[2]
+
+
+def test_split_without_clips_is_refused(kept, tmp_path, capsys):
+    export(kept[0], tmp_path / "out", "--split=eval", code=2)
+    assert "no clip of split eval" in capsys.readouterr().err
