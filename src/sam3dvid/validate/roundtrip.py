@@ -20,7 +20,7 @@ from sam3dvid.validate.kinds import Float, Values, shown
 from sam3dvid.validate.layout import listed
 from sam3dvid.validate.png import read_png
 from sam3dvid.validate.report import EXPORT, LAYOUT, Found
-from sam3dvid.validate.schema import look_at_cameras, look_at_objects
+from sam3dvid.validate.schema import Size, look_at_cameras, look_at_objects
 from shardwork.errors import DataError
 from shardwork.jsonio import Json
 
@@ -56,9 +56,8 @@ def shards_of(export: Path, splits: Collection[str]) -> list[tuple[str, str]]:
     """Return (split, file name) of the shards in an export's folder, sorted.   Raises DataError (bad_argument) unless they are of one of the chosen splits."""
     if not export.is_dir():
         raise DataError("bad_argument", export, "no such folder", "the folder of an export", "name the folder with index.json")
-    names = sorted(match for path in export.iterdir() if (match := SHARD.fullmatch(path.name)))
-    names.sort(key=lambda match: match[0])
-    found = [(match[1], match[0]) for match in names]
+    names = sorted(path.name for path in export.iterdir())
+    found = [(match[1], name) for name in names if (match := SHARD.fullmatch(name))]
     if len({split for split, _ in found}) != 1 or found[0][0] not in splits:
         said = f"shards of {' and '.join(sorted({split for split, _ in found})) or 'no split'}"
         raise DataError("bad_argument", export, said, f"shards of {' or '.join(splits)}", "name the folder of one split's export, with index.json")
@@ -95,9 +94,14 @@ class _Sample:
             return
         try:
             cameras, objects, meta = (read_json(self.root, f"{self.clip}/{name}.json") for name in ("cameras", "objects", "meta"))
-            self._json(info, *expected(cameras, objects, meta, self.clip))
+            wanted, poses, size = expected(cameras, objects, meta, self.clip)
             seen.assets |= {str(one["asset_id"]) for one in objects}
-            self._pictures(rgb, visible, seen)
+            self._json(info, wanted, poses)
+            if rgb.shape[:3] != (size.frames, size.height, size.width):
+                said = f"{size.frames} frames of {size.width} x {size.height}, as cameras.json has them"
+                self._fault("", f"{len(rgb)} frames of {rgb.shape[2]} x {rgb.shape[1]}", said)
+            else:
+                self._pictures(rgb, visible, seen)
         except Unreadable as error:
             self.found.block(EXPORT, self.clip)
             if self.tell:
@@ -143,15 +147,15 @@ class _Sample:
                 self._fault(f"rgb.{t:03d}.jpg", f"closer to rgb/{u:03d}.png than to its own frame, {beside:.1f} dB to {own:.1f}", "its own frame", "frame")
 
 
-def expected(cameras: Json, objects: Json, meta: Json, clip: str) -> tuple[Json, list[dict[str, Float]]]:
-    """Return the JSON that a clip's sample must have, less R_co and t_co, and these for each object: (F, 3, 3) and (F, 3).
+def expected(cameras: Json, objects: Json, meta: Json, clip: str) -> tuple[Json, list[dict[str, Float]], Size]:
+    """Return the JSON that a clip's sample must have, less R_co and t_co, these for each object, (F, 3, 3) and (F, 3), and the frames' size.
 
     Raises Unreadable where the clip's records are not in order, whatever is wrong with them.
     """
     said = Found()
     known = look_at_cameras(Values(f"{clip}/cameras.json", said), cameras, any_size=True)
     placed = look_at_objects(Values(f"{clip}/objects.json", said), objects, clip.split("/")[1])
-    if said.faults or known.T_cw is None or not placed:
+    if said.faults or known.T_cw is None or known.size is None or not placed:
         problem = said.faults[0][1]
         raise Unreadable(problem.where, problem.found, problem.expected)
     absent = [key for key in (*FROM_META, "visibility") if not isinstance(meta, dict) or key not in meta]
@@ -164,7 +168,7 @@ def expected(cameras: Json, objects: Json, meta: Json, clip: str) -> tuple[Json,
         "objects": [{**{key: one[key] for key in OBJECT_KEYS}, "s_co": [one["s_wo"]] * len(known.T_cw)} for one in objects],
         "visibility": meta["visibility"],
     }
-    return info, [_pose_in_camera(known.T_cw, one) for one in objects]
+    return info, [_pose_in_camera(known.T_cw, one) for one in objects], known.size
 
 
 def _pose_in_camera(T_cw: Float, one: Json) -> dict[str, Float]:
