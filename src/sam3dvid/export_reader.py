@@ -96,11 +96,21 @@ def _samples(path: str, chosen: Sequence[int]) -> Iterator[Sample]:
 def load_voxels(npz: str | os.PathLike[str] | Mapping[str, NDArray[np.uint8]], asset_id: str) -> NDArray[np.bool_]:
     """Return the voxels of an asset: bool (64, 64, 64), surface occupancy, index [i, j, k] along (x, y, z) of the canonical frame.
 
-    npz : path of voxels_<split>.npz, or what np.load returned for it, which spares opening it each time. The centre of a voxel is (index + 0.5) / 64 - 0.5.
-    Raises ExportError if the asset is not there or its bits are not those of a grid, OSError where the machine fails.   Source: format v0.1, 9.3.
+    npz : path of voxels_<split>.npz, or what `open_voxels` returned for it, which spares finding its index each time.
+    The centre of a voxel is (index + 0.5) / 64 - 0.5. Raises ExportError if the asset is not there or its bits are not those of a grid, OSError where the
+    machine fails.   Source: format v0.1, 9.3.
     """
     if isinstance(npz, Mapping):
         return _voxels(npz, asset_id, "voxels")
+    with open_voxels(npz) as archive:
+        return _voxels(archive, asset_id, os.fspath(npz))
+
+
+def open_voxels(npz: str | os.PathLike[str]) -> np.lib.npyio.NpzFile:
+    """Return voxels_<split>.npz, open: a mapping of asset ids to packed bits, read when they are asked for. For one process alone: open it in each worker.
+
+    Raises ExportError if it is no such file, OSError where the machine fails.
+    """
     path = os.fspath(npz)
     try:
         archive = np.load(path)
@@ -108,8 +118,7 @@ def load_voxels(npz: str | os.PathLike[str] | Mapping[str, NDArray[np.uint8]], a
         raise ExportError(path, f"cannot be read ({error})", "an NPZ file") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ExportError(path, "one array", "an NPZ file")
-    with archive:
-        return _voxels(archive, asset_id, path)
+    return archive
 
 
 def _voxels(archive: Mapping[str, NDArray[np.uint8]], asset_id: str, where: str) -> NDArray[np.bool_]:

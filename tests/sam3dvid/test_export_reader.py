@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sam3dvid.export_reader import ExportError, iter_samples, load_voxels
+from sam3dvid.export_reader import ExportError, iter_samples, load_voxels, open_voxels
 from tests.sam3dvid.exports import FRAMES, jpeg, painted, png, write_tar, write_voxels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -356,7 +356,7 @@ def test_byte_528_with_value_16_is_voxel_1_2_3(tmp_path):
 
 def test_voxels_of_an_open_archive_are_the_same(tmp_path):
     path = write_voxels(tmp_path / "v.npz", {"cup": grid((0, 0, 0), (63, 62, 61)), "pan": grid((5, 6, 7))})
-    with np.load(path) as archive:
+    with open_voxels(path) as archive:
         for name in ("cup", "pan"):
             assert np.array_equal(load_voxels(archive, name), load_voxels(path, name))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.export_reader import ExportError, iter_samples, load_voxels
+from sam3dvid.export_reader import ExportError, iter_samples, load_voxels, open_voxels
 from sam3dvid.validate.dataset import Unreadable, parse_array, read_bytes, read_json
 from sam3dvid.validate.determinism import first_other
 from sam3dvid.validate.kinds import Float, Values, shown
@@ -200,14 +200,14 @@ def look_at_voxels(root: Path, export: Path, split: str, name: str, assets: Coll
         found.add(EXPORT, name, "no such file", "the voxels of the split's assets")
         return found
     try:
-        with np.load(export / name) as archive:
+        with open_voxels(export / name) as archive:
             keys = set(archive.files)
             if whole and (extra := keys - set(assets)):
                 found.add(EXPORT, name, f"assets that no exported clip uses: {listed(extra)}", "those of the exported clips")
             for asset_id in sorted(assets):
                 _voxels(root, found, archive, name, f"assets/{split}/{asset_id}/voxels.npy", asset_id, tell)
-    except (ValueError, EOFError, TypeError, AttributeError) as error:
-        found.add(EXPORT, name, f"cannot be read ({error})", "an NPZ file")
+    except ExportError as error:
+        found.add(EXPORT, name, error.found, error.expected)
     return found
 
 
