@@ -27,7 +27,7 @@ from sam3dvid.export_reader import iter_samples
 def make_shard(folder: Path, clips: int) -> Path:
     """Write a shard of one clip of four objects under several ids."""
     from tests.sam3dvid.datasets import Clip, write_dataset
-    from tests.sam3dvid.exports import clip_members, write_tar
+    from tests.sam3dvid.handmade_exports import clip_members, write_tar
 
     clip = Clip("train", "00000000", (0, 1, 2, 3), "ph_meadow_v0")
     write_dataset(folder / "dataset", (clip,), 32, 512)

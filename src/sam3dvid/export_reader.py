@@ -12,7 +12,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -53,23 +53,30 @@ class ExportError(ValueError):
         return type(self), (self.where, self.found, self.expected)
 
 
-def iter_samples(tar: str | os.PathLike[str], frames: Sequence[int] | None = None) -> Iterator[Sample]:
+def iter_samples(tar: str | os.PathLike[str], frames: Sequence[int] | Callable[[str], Sequence[int]] | None = None) -> Iterator[Sample]:
     """Yield the samples of a shard in its order, each decoded when it is asked for; one is in memory at a time.
 
-    tar : path of the shard.   frames : indices from 0 to 31 of the frames to decode, in any order; None for all F = 32.
+    tar : path of the shard.   frames : which frames to decode, F indices from 0 to 31 in any order, the same for all clips or what a function says of each
+    clip's id; None for all 32.
     Yields clip_id : str.   rgb : (F, 512, 512, 3) uint8, sRGB.   visible : (F, 512, 512) uint8, 0 = background, k = object k.   info : the sample's JSON,
     of all 32 frames whatever `frames` says. The arrays are the caller's own.
     Raises ExportError, with tar and member, for a sample that is incomplete, repeated or not in one piece, a member that no sample has, a picture or JSON that
     cannot be read, and a tar that ends early. What stands before the fault is yielded. Raises OSError where the machine fails, IndexError for `frames`.
     A picture's bytes may be flipped so that it still decodes: that, only digests tell.   Source: format v0.1, 9.
     """
-    chosen = list(range(FRAMES) if frames is None else frames)
-    if any(not 0 <= t < FRAMES for t in chosen):
-        raise IndexError(f"frames {chosen}: a clip has frames 0 to {FRAMES - 1}")
-    return _samples(os.fspath(tar), chosen)
+    if frames is None or not callable(frames):
+        same = _chosen(range(FRAMES) if frames is None else frames)
+        return _samples(os.fspath(tar), lambda clip_id: same)
+    return _samples(os.fspath(tar), frames)
 
 
-def _samples(path: str, chosen: Sequence[int]) -> Iterator[Sample]:
+def _chosen(frames: Sequence[int]) -> Sequence[int]:
+    if any(not 0 <= t < FRAMES for t in frames):
+        raise IndexError(f"frames {list(frames)}: a clip has frames 0 to {FRAMES - 1}")
+    return frames
+
+
+def _samples(path: str, frames: Callable[[str], Sequence[int]]) -> Iterator[Sample]:
     with open(path, "rb") as file:
         done: set[str] = set()
         sample: _Sample | None = None
@@ -86,7 +93,7 @@ def _samples(path: str, chosen: Sequence[int]) -> Iterator[Sample]:
                 sample = _Sample(path, clip_id)
             sample.take(name, data)
             if sample.complete:
-                yield sample.decode(chosen)
+                yield sample.decode(_chosen(frames(clip_id)))
                 done.add(clip_id)
                 sample = None
         if sample is not None:

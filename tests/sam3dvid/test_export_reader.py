@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from sam3dvid.export_reader import ExportError, iter_samples, load_voxels, open_voxels
-from tests.sam3dvid.exports import FRAMES, jpeg, painted, png, write_tar, write_voxels
+from tests.sam3dvid.handmade_exports import FRAMES, jpeg, painted, png, write_tar, write_voxels
 
 ROOT = Path(__file__).resolve().parents[2]
 A, B, C = "00000000", "00000012", "00000100"
@@ -81,6 +81,17 @@ def test_frames_that_are_not_asked_for_are_not_decoded(tmp_path):
     members = [(name, b"no JPEG" if name == f"{A}.rgb.001.jpg" else data) for name, data in painted(A)]
     path = write_tar(tmp_path / "s.tar", members)
     assert samples(path, frames=range(0, 32, 2))[0][1].shape == (16, 16, 16, 3)
+
+
+def test_a_function_chooses_the_frames_of_each_clip(shard):
+    found = samples(shard, frames=lambda clip_id: (int(clip_id) % 32, 3))
+    assert [visible[:, 8, 8].tolist() for _, _, visible, _ in found] == [[0, 0], [12 % 3, 0], [100 % 32 % 3, 0]]
+    assert [round(float(rgb[0, 8, 8, 0]) / 4) for _, rgb, _, _ in found] == [0, 3, 1]
+
+
+def test_a_function_that_chooses_a_frame_that_no_clip_has_is_refused(shard):
+    with pytest.raises(IndexError, match="frames 0 to 31"):
+        next(iter_samples(shard, lambda clip_id: [32]))
 
 
 @pytest.mark.parametrize("frames", [(0, 32), (-1,)])
@@ -351,7 +362,7 @@ def test_byte_528_with_value_16_is_voxel_1_2_3(tmp_path):
     packed[528] = 16
     np.savez(tmp_path / "voxels_train.npz", cup=packed)
     voxels = load_voxels(tmp_path / "voxels_train.npz", "cup")
-    assert (voxels.shape, voxels.dtype, np.argwhere(voxels).tolist()) == ((64, 64, 64), np.bool_, [[1, 2, 3]])
+    assert (voxels.shape, str(voxels.dtype), np.argwhere(voxels).tolist()) == ((64, 64, 64), "bool", [[1, 2, 3]])
 
 
 def test_voxels_of_an_open_archive_are_the_same(tmp_path):
