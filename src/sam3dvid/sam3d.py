@@ -133,7 +133,10 @@ def quaternion_to_matrix(q: ArrayLike) -> Float:
 
 
 def _quaternion(R: Float) -> Float:
-    """Return the quaternion of a rotation, from the largest of its four parts: (..., 3, 3) to (..., 4).   Source: Quaternion from rotation matrix, J. Guidance and Control 1, 1978."""
+    """Return the quaternion of a rotation, from the largest of its four parts: (..., 3, 3) to (..., 4).
+
+    Source: Quaternion from rotation matrix, J. Guidance and Control 1, 1978.
+    """
     a, b, c = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     # row i : 4 q_i q, so that its length is 4 |q_i|
     wx, wy, wz = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
