@@ -1,20 +1,27 @@
-"""Measure render_clips on a clip of real scans: CPU seconds of each part, and what the colours lose against 1,024 samples.
+"""Measure what a clip of real scans takes, part by part, and what its colours lose against 1,024 samples.
 
-    PYTHONPATH=src python benchmarks/clips.py --dataset FOLDER [--split eval] [--objects 4] [--frames 3] [--threads 2] [--skip-quality]
+After `make demo`, on a machine that does nothing else:
 
-The dataset's folder holds finished assets, at least four of the split. The first clip of so many objects is planned and rendered with a release's settings.
-Then some of its frames are rendered with 1,024 samples, and as a baseline with 128 samples, the denoiser's defaults, whole frames and nothing kept from
-one frame to the next. dB: the stored pictures over even gray, where the reference shows anything.
+    .venv/bin/python benchmarks/clips.py [--objects 1 2 3 4] [--frames 3] [--every 8] [--clips 20] [--dataset FOLDER --pool FOLDER]
+
+For each number of objects the clip is taken that shows most nearly the mean of pixels of the first clips with so many. Seconds are CPU seconds of all
+threads; imports, Blender's start and compiling are left out: a small clip is made first. The clip with the most objects is made whole with --samples; its
+parts are printed. The others are made whole with 8 samples, and what --samples add is measured on every eighth frame of each clip. From these clips comes
+what an estimate counts with, weighted by how often a clip has so many objects.
+
+dB: the stored pictures over even gray, where the reference shows anything. The baseline has 128 samples, the denoiser's defaults, whole frames and nothing
+kept from one frame to the next. Memory is that of another process: see benchmarks/clips_memory.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import os
+import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -22,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import bpy
 import numpy as np
-from benchmarks.plan import views
+from benchmarks.clips_stages import REST, Made, Workshop, add_stock, clips_with, cpu_seconds, meshes_of, typical_clip, workshop
 from PIL import Image
 
 from sam3dvid.blender import session
@@ -31,32 +38,21 @@ from sam3dvid.blender.clip_camera import place_camera
 from sam3dvid.blender.clip_device import Device
 from sam3dvid.blender.clip_passes import Colours, film
 from sam3dvid.blender.clip_scene import add_light
-from sam3dvid.plan.catalogue import Meshes, read_assets
-from sam3dvid.plan.draw import fixed_draws
-from sam3dvid.plan.planner import Stock, plan_clip, seed_of
-from sam3dvid.plan.settings import PlanSettings
+from sam3dvid.plan.settings import NUM_OBJECTS_CHANCES, PlanSettings
+from sam3dvid.render.boxes import around, inside
 from sam3dvid.render.encode import straight_rgba8
 from sam3dvid.render.settings import RenderHost, RenderSettings
+from shardwork.jsonio import Json
 
 REFERENCE = RenderSettings(samples=1024, adaptive_threshold=0.0, denoise=False)
 BASELINE = RenderSettings(samples=128, adaptive_threshold=0.01, adaptive_min_samples=4)
 GRAY = 127.0
+FEW = 8
+"""Samples of a first look, as the demo has them."""
 
 
-def plan_of(dataset: Path, split: str, num_objects: int, settings: PlanSettings) -> tuple[dict, float]:
-    """Return the first plan of so many objects, and the CPU seconds that it took."""
-    assets = read_assets(dataset, split)
-    stock = Stock(split, assets, views(), Meshes(dataset, split))
-    plan_clip("99999999", stock, replace(settings, width=64, height=64))  # compiles, or loads what is compiled
-    ids = (f"{index:08d}" for index in range(100_000))
-    clip_id = next(one for one in ids if fixed_draws(seed_of(one, split), len(assets), len(views())).num_objects == num_objects)
-    before = time.process_time()
-    return plan_clip(clip_id, replace(stock, shape_of=Meshes(dataset, split)), settings), time.process_time() - before
-
-
-def render_frames(plan: dict, meshes: list[Path], chosen: list[int], settings: RenderSettings, threads: int, defaults: bool) -> tuple[list[np.ndarray], float]:
-    """Return whole frames as stored pictures, and CPU seconds a frame.   defaults : the denoiser's, and nothing is kept between frames."""
-    session.start()
+def render_frames(plan: dict[str, Json], meshes: list[Path], chosen: list[int], settings: RenderSettings, threads: int, defaults: bool) -> tuple[list, float]:
+    """Return frames as stored pictures, and CPU seconds a frame.   defaults : the denoiser's, whole frames, and nothing is kept between frames."""
     try:
         with film() as to:
             shot = set_up(plan, meshes)
@@ -70,10 +66,13 @@ def render_frames(plan: dict, meshes: list[Path], chosen: list[int], settings: R
             pictures, spent = [], 0.0
             for t in chosen:
                 place_camera(shot.camera, shot.T_cw[t])
-                before = time.process_time()
-                part = colours.render(to, (0, shot.size[0], 0, shot.size[1]), noise_seed(plan["seed"] + (not defaults), t))
-                spent += time.process_time() - before
-                pictures.append(straight_rgba8(part))
+                whole = (0, shot.size[0], 0, shot.size[1])
+                box = whole if defaults else around([each.box for each in shot.seen[t]]) or whole
+                before = cpu_seconds()
+                part = colours.render(to, box, noise_seed(plan["seed"] + (not defaults), t))
+                spent += cpu_seconds() - before
+                pictures.append(np.zeros((shot.size[1], shot.size[0], 4), np.uint8))
+                pictures[-1][inside(box)] = straight_rgba8(part)
             colours.scene.render.use_persistent_data = False
             bpy.data.scenes.remove(colours.scene)
             return pictures, spent / len(chosen)
@@ -87,48 +86,128 @@ def over_gray(rgba: np.ndarray) -> np.ndarray:
     return rgba[..., :3] * alpha + GRAY * (1 - alpha)
 
 
-def decibels(found: list[np.ndarray], reference: list[np.ndarray]) -> float:
+def decibels(found: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> float:
     """Return the peak signal to noise ratio over what the reference shows."""
     errors = [((over_gray(one) - over_gray(true)) ** 2)[true[..., 3] > 0] for one, true in zip(found, reference, strict=True)]
     return float(10 * np.log10(255**2 / np.concatenate(errors).mean()))
 
 
-def main() -> None:
-    """Render and print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--dataset", type=Path, required=True)
-    arguments.add_argument("--split", default="eval")
-    arguments.add_argument("--objects", type=int, default=4)
-    arguments.add_argument("--frames", type=int, default=3, help="frames that are compared with 1,024 samples")
-    arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--size", type=int, default=512)
-    arguments.add_argument("--skip-quality", action="store_true", help="only the seconds")
-    args = arguments.parse_args()
-    plan, planning = plan_of(args.dataset, args.split, args.objects, PlanSettings(width=args.size, height=args.size))
-    meshes = [args.dataset / one["mesh"] for one in plan["objects"]]
+def some_frames(made: Made, dataset: Path, samples: int, every: int, threads: int) -> dict[str, Mapping[str, float]]:
+    """Return the timing of rendering every so-and-so-many frames of a clip."""
+    cameras = made.plan["cameras"]
+    plan = {**made.plan, "cameras": {**cameras, "frames": cameras["frames"][::every]}}
     with tempfile.TemporaryDirectory() as name:
-        record, timing = render_clip(plan, meshes, Path(name), RenderSettings(), RenderHost(threads=args.threads))
-        cpu, wall = timing["cpu_seconds"], timing["wall_seconds"]
-        frames = len(plan["cameras"]["frames"])
-        stored = sum(path.stat().st_size for path in Path(name).rglob("*") if path.is_file())
-        chosen = np.linspace(0, frames - 1, args.frames).round().astype(int).tolist()
-        ours = [np.asarray(Image.open(Path(name) / f"rgba_fg/{t:03d}.png")) for t in chosen]
-    print(f"clip {plan['clip_id']}: {args.objects} objects, {frames} frames of {args.size} x {args.size}, {args.threads} threads")
-    print(
-        f"  CPU seconds: planning {planning:.2f}, "
-        + ", ".join(f"{name} {cpu.get(name, 0.0):.2f}" for name in ("setup", "colours", "visible", "amodal", "encode"))
-    )
-    rest = sum(cpu.get(name, 0.0) for name in ("setup", "visible", "amodal", "encode"))
-    print(f"  all but colours {rest:.2f} s = {rest / cpu['colours']:.1%} of colours, with planning {(rest + planning) / cpu['colours']:.1%}")
-    print(f"  wall {wall['all']:.1f} s, {stored / 1e6:.1f} MB, most memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
-    print(f"  read back: {record['read_back']}")
-    if not args.skip_quality:
-        reference, _ = render_frames(plan, meshes, chosen, REFERENCE, args.threads, False)
-        baseline, seconds = render_frames(plan, meshes, chosen, BASELINE, args.threads, True)
-        print(f"  against 1,024 samples, frames {chosen}: {decibels(ours, reference):.2f} dB at {cpu['colours'] / frames:.2f} CPU seconds a frame")
-        print(
-            f"  baseline: {decibels(baseline, reference):.2f} dB at {seconds:.2f} CPU seconds a frame, {seconds / (cpu['colours'] / frames):.1f} times as many"
-        )
+        return render_clip(plan, meshes_of(plan, dataset), Path(name), RenderSettings(samples=samples), RenderHost(threads=threads))[1]
+
+
+def print_parts(made: Made, args) -> None:
+    """Print what each part of a clip took, and all but colours together."""
+    seconds, colours = made.seconds, made.seconds["colours"]
+    print(f"\n| part of clip {made.plan['clip_id']}, {made.plan['num_objects']} objects, {args.samples} samples | CPU s | of colours |\n| --- | ---: | ---: |")
+    for name in ("colours", *REST):
+        print(f"| {name} | {seconds[name]:.2f} | {seconds[name] / colours:.1%} |")
+    print(f"| all but colours | {made.rest:.2f} | {made.rest / colours:.1%} |")
+    print(f"| control videos, beside these | {seconds['controls']:.2f} | {seconds['controls'] / colours:.1%} |")
+    stored = sum(path.stat().st_size for path in made.folder.rglob("*") if path.is_file())
+    print(f"\nvalidation T1, T2 and T3: {seconds['validation']:.2f} CPU s, bound 4; all but colours: bound 35 %, better 25 %")
+    print(f"the render has {stored / 1e6:.1f} MB; read back from Blender: {made.record['read_back']}", flush=True)
+
+
+def print_quality(made: Made, args) -> None:
+    """Print dB and CPU seconds of some frames: ours, as stored, and the baseline."""
+    frames, meshes = len(made.plan["cameras"]["frames"]), meshes_of(made.plan, args.dataset)
+    chosen = np.linspace(0, frames - 1, args.frames).round().astype(int).tolist()
+    ours = [np.asarray(Image.open(made.folder / f"rgba_fg/{t:03d}.png")) for t in chosen]
+    reference, longest = render_frames(made.plan, meshes, chosen, REFERENCE, args.threads, False)
+    baseline, long = render_frames(made.plan, meshes, chosen, BASELINE, args.threads, True)
+    short = made.seconds["colours"] / frames
+    print(f"\n| colours of frames {', '.join(map(str, chosen))} | dB against 1,024 samples | CPU s a frame | times ours |\n| --- | ---: | ---: | ---: |")
+    print(f"| ours, {args.samples} samples (seconds: mean of all frames) | {decibels(ours, reference):.2f} | {short:.2f} | 1.0 |")
+    print(f"| 128 samples, denoiser's defaults, nothing kept | {decibels(baseline, reference):.2f} | {long:.2f} | {long / short:.1f} |")
+    print(f"| 1,024 samples, objects' box only | - | {longest:.2f} | {longest / short:.1f} |", flush=True)
+
+
+def print_threads(made: Made, args) -> None:
+    """Print what two threads make of it, in wall time: which only an idle machine shows."""
+    print(f"\n| threads, every {args.every} frames | wall s, colours | CPU s, colours | wall s, all but setup | CPU s |\n| --- | ---: | ---: | ---: | ---: |")
+    wall: dict[int, tuple[float, float]] = {}
+    for threads in (1, 2, 1, 2):
+        timing = some_frames(made, args.dataset, args.samples, args.every, threads)
+        spent, used = timing["wall_seconds"], timing["cpu_seconds"]
+        found = spent["colours"], spent["all"] - spent["setup"]
+        wall[threads] = min(wall.get(threads, found), found)
+        print(f"| {threads} | {found[0]:.2f} | {used['colours']:.2f} | {found[1]:.2f} | {used['all'] - used['setup']:.2f} |")
+    gains = [one / two for one, two in zip(wall[1], wall[2], strict=True)]
+    print(f"\ntwo threads are {gains[0]:.2f} times as fast as one in colours, of the better rounds, {gains[1]:.2f} in all but setup (bound 1.7)")
+    print(f"load of the machine in the last minute {os.getloadavg()[0]:.1f}: above {args.threads} others worked on it", flush=True)
+
+
+def slope_of(made: Made, args) -> float:
+    """Return the CPU seconds that each sample between FEW and --samples adds to a clip's colours, from some of its frames: what a clip takes once cancels."""
+    few, many = (some_frames(made, args.dataset, samples, args.every, args.threads)["cpu_seconds"]["colours"] for samples in (FEW, args.samples))
+    frames = len(made.plan["cameras"]["frames"])
+    return (many - few) * frames / len(range(0, frames, args.every)) / (args.samples - FEW)
+
+
+def print_all(clips: Mapping[int, Made], most: int, args) -> None:
+    """Print a line for each number of objects, and what an estimate counts with."""
+    print(f"\n| objects | colours, {FEW} samples | colours, {args.samples} samples | all else | of colours, {args.samples} | validation | pixels of a frame |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    base: dict[str, dict[int, float]] = {name: {} for name in ("PLAN", "RENDER", "SAMPLE", "FINISH", "CONTROL")}
+    for count, made in sorted(clips.items()):
+        slope, seconds = slope_of(made, args), made.seconds
+        few = seconds["colours"] - (slope * (args.samples - FEW) if count == most else 0.0)
+        many = few + slope * (args.samples - FEW)
+        share, covered = made.rest / many, made.covered
+        print(f"| {count} | {few:.2f} | {many:.2f} | {made.rest:.2f} | {share:.1%} | {seconds['validation']:.2f} | {covered:.0f} |", flush=True)
+        base["PLAN"][count], base["CONTROL"][count], base["SAMPLE"][count] = seconds["planning"], seconds["controls"], slope
+        base["RENDER"][count] = few - slope * FEW + sum(seconds[name] for name in ("setup", "visible", "amodal", "encode"))
+        base["FINISH"][count] = seconds["compositing"] + seconds["validation"]
+    chances = {count: NUM_OBJECTS_CHANCES[count - 1] for count in clips}
+    mean = {name: sum(chances[count] * each[count] for count in clips) / sum(chances.values()) for name, each in base.items()}
+    print("\nfor src/reelmill/estimate_assets.py: " + ", ".join(f"{name}_SECONDS {value:.3g}" for name, value in mean.items()))
+    totals = " and ".join(f"{mean['RENDER'] + mean['SAMPLE'] * samples:.1f} s with {samples} samples" for samples in (FEW, args.samples))
+    print(f"  rendering a clip: {totals}, weighted by {chances}")
+
+
+def make(shop: Workshop, args) -> tuple[dict[int, Made], int]:
+    """Return a clip for each number of objects, and the most objects."""
+    most = max(args.objects)
+    ids = {count: typical_clip(count, shop.stock) for count in args.objects}
+    small = next(one for one in clips_with(2, args.split) if one not in ids.values())
+    shop.make(small, PlanSettings(frames=2, width=128, height=128), RenderSettings(samples=FEW), RenderHost())
+    settings, host = PlanSettings(width=args.size, height=args.size), RenderHost(threads=args.threads)
+    samples = {count: args.samples if count == most else FEW for count in args.objects}
+    return {count: shop.make(ids[count], settings, RenderSettings(samples=samples[count]), host) for count in args.objects}, most
+
+
+def main() -> None:
+    """Make clips and print."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_stock(arguments)
+    arguments.add_argument("--objects", type=int, nargs="+", default=[1, 2, 3, 4], choices=range(1, 5), metavar="N")
+    arguments.add_argument("--frames", type=int, default=3, help="frames that are compared with 1,024 samples; 0 leaves it out")
+    arguments.add_argument("--every", type=int, default=8, help="of these frames one is rendered again to see what threads and samples do")
+    arguments.add_argument("--clips", type=int, default=20, help="clips over which memory is looked at; 0 leaves it out")
+    arguments.add_argument("--threads", type=int, default=2)
+    arguments.add_argument("--size", type=int, default=512, help="width and height of a frame")
+    arguments.add_argument("--samples", type=int, default=64, help=f"more than {FEW}")
+    args = arguments.parse_args()
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        clips, most = make(workshop(args, Path(name)), args)
+        print(f"{len(clips)} clips, frames of {args.size} x {args.size}, {args.threads} threads, {os.cpu_count()} cores")
+        print_parts(clips[most], args)
+        if args.frames:
+            print_quality(clips[most], args)
+        print_threads(clips[most], args)
+        print_all(clips, most, args)
+    if args.clips:
+        print(flush=True)
+        flags = {"clips": args.clips, "size": args.size, "dataset": args.dataset, "pool": args.pool, "split": args.split}
+        line = [sys.executable, str(Path(__file__).with_name("clips_memory.py")), *(f"--{key}={value}" for key, value in flags.items())]
+        subprocess.run(line, check=True)
+    print(f"\nall this took {time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -139,6 +139,7 @@ rule render_clips:
         version=clip_stage.RENDER_VERSION,
         check=CHECK,
         settings=RENDER_SETTINGS,
+        limit=CONFIG.clips.render.clip_seconds,  # another limit is a reason to try again what was given up, and renders nothing else
         flags=as_flags({**CLIP_FOLDERS, "plans": PLANS.stage, "stage": RENDERS.stage, "redo": CONFIG.redo.clips}),
     shell:
         step("render_clips", verify=CONFIG.verify, **CONFIG.clips.render.host())

@@ -16,7 +16,7 @@ from sam3dvid.plan.plan_step import plan_items, plan_step, stock_of
 from sam3dvid.plan.settings import PlanSettings
 from sam3dvid.render.render_step import check_device, render_items, render_step
 from sam3dvid.render.settings import RenderHost, RenderSettings
-from sam3dvid.stage import CONFIG, PLAN_STEP, RENDER_STEP, SPLITS, clip_places
+from sam3dvid.stage import CONFIG, PLAN_STEP, RENDER_STEP, SPLITS, clip_of, clip_places, is_clip_id
 from shardwork import command
 from shardwork.errors import DataError
 from shardwork.place import the_manifest
@@ -34,12 +34,19 @@ command.add_settings(arguments, RenderHost)
 
 
 def main(args) -> int:
+    if bad := next((clip for clip in args.clip if not is_clip_id(clip) or not clip_of(args.dataset, clip, args.split).is_dir()), None):
+        raise DataError("bad_argument", "--clip", f"no clip {bad!r} in {args.split} of {args.dataset}", "ids of 8 digits", "see the folders under clips/")
+    if args.dataset.resolve() in args.out.resolve().parents:
+        raise DataError("bad_argument", "--out", f"{args.out} lies in the dataset", "a folder outside", "name another")
     if args.out.exists():
         raise DataError("bad_argument", "--out", f"{args.out} is there", "a new folder", "name another, or remove it")
     book = args.dataset / CONFIG
-    said = (yaml.safe_load(book.read_text()) or {}).get("clips") if book.is_file() else None
-    if not said:
-        raise DataError("bad_argument", "--dataset", f"no section clips in {book}", "a dataset of clips that the workflow has finished", "name another")
+    try:
+        said = dict(yaml.safe_load(book.read_text())["clips"])
+    except (FileNotFoundError, yaml.YAMLError, TypeError, ValueError, KeyError):
+        raise DataError(
+            "bad_argument", "--dataset", f"no section clips in {book}", "a dataset of clips that the workflow has finished", "name another"
+        ) from None
     plan_settings = _settings(PlanSettings, {**said, "width": said["size"], "height": said["size"]})
     host = command.settings_from(args, RenderHost)
     check_device(host)

@@ -18,6 +18,7 @@ from shardwork.jsonio import dumps_pretty
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, FRAMES = 64, 4
 FEW = RenderSettings(samples=4)
+QUICK, HOST = RenderSettings(samples=1, denoise=False), RenderHost()
 DARK = {"sun_direction": [0.0, 0.0, 1.0], "sun_strength": 0.0, "ambient_strength": 0.0, "sun_angle_deg": 2.0}
 SUNNY = {"sun_direction": [0.6, 0.0, 0.8], "sun_strength": 3.0, "ambient_strength": 0.3, "sun_angle_deg": 2.0}
 
@@ -75,6 +76,16 @@ def glow():
     return clip([("glowing", np.eye(3), (0.0, 0.0, 0.0), 1.0)], DARK, frames=2)
 
 
+def flat():
+    """Return a thin plate across canonical x."""
+    return trimesh.creation.box((0.02, 1.0, 1.0))
+
+
+def slab():
+    """Return a clip of one frame, in which a plate is seen aslant."""
+    return clip([("flat", turned(35, (0, 1, 1)), (0.0, 0.0, 0.0), 1.0)], DARK, frames=1)
+
+
 def scan():
     """Return a clip of a scan, in even white light, in frames of 128 pixels."""
     plan = clip([("scan", turned(50, (1, 2, 3)), (0.0, 0.0, 0.0), 1.0)], {**DARK, "ambient_strength": 1.0}, frames=2)
@@ -82,13 +93,14 @@ def scan():
     return plan
 
 
-CLIPS = {"pair": pair, "glow": glow, "scan": scan}
+CLIPS = {"pair": pair, "glow": glow, "slab": slab, "scan": scan}
 
 
 def write_meshes(folder):
     """Write the meshes of all clips: NAME.glb."""
     write_glb(folder / "l_shape.glb", l_shape(), baseColorFactor=[200, 120, 40, 255], roughnessFactor=0.7, metallicFactor=0.0)
     write_glb(folder / "egg.glb", egg(), baseColorFactor=[30, 90, 200, 255], roughnessFactor=0.4, metallicFactor=0.0)
+    write_glb(folder / "flat.glb", flat())
     write_glb(folder / "glowing.glb", egg(), baseColorFactor=[0, 0, 0, 255], emissiveFactor=[0.8, 0.2, 0.2], metallicFactor=0.0)
 
 
@@ -107,6 +119,17 @@ def render_apart(folder, threads, *names):
     line = [sys.executable, "-m", "tests.sam3dvid.render_cases", str(folder), str(threads), *names]
     done = subprocess.run(line, cwd=ROOT, env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def render_here(folder, plan=None, settings=QUICK, host=HOST, **changes):
+    """Render a clip, by default the pair, in this process; return its record, its timing and its folder."""
+    from sam3dvid.blender.clip import render_clip
+
+    plan = {**(plan or pair()), **changes}
+    write_meshes(folder / "meshes")
+    out = folder / "out"
+    out.mkdir(parents=True)
+    return (*render_clip(plan, meshes_of(plan, folder / "meshes"), out, settings, host), out)
 
 
 def files_of(folder):

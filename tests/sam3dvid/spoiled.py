@@ -141,7 +141,7 @@ def each(*spoils: Spoil) -> Spoil:
 def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None = None, tell: bool = True) -> Spoil:
     """Return what leaves an object only `keep` visible pixels, and gives it a silhouette of its visible pixels and others up to `amodal`.
 
-    tell : whether meta.json says so too. Depth goes with the mask, colours with a silhouette that is given.
+    tell : whether meta.json says so too. Depth and colours go with the mask, colours with a silhouette that is given too.
     """
 
     def spoil(root: Path) -> None:
@@ -163,8 +163,8 @@ def masks(clip: str, t: int, k: int, keep: int | None = None, amodal: int | None
         Image.fromarray(mask).save(root / clip / f"mask_visible/{name}.png")
         Image.fromarray(whole).save(path)
         np.savez_compressed(root / clip / f"depth/{name}.npz", depth=values)
-        if amodal is not None:
-            picture(f"{clip}/rgba_fg/{name}.png", lambda old: np.where(((mask > 0) | (whole > 0))[..., None], old, 0).astype(np.uint8))(root)
+        shown = (mask > 0) | (whole > 0) if amodal is not None else mask > 0
+        picture(f"{clip}/rgba_fg/{name}.png", lambda old: np.where(shown[..., None], old, 0).astype(np.uint8))(root)
         if tell:
             visible, all_of_it = int((mask == k).sum()), int((whole > 0).sum())
             meta = json.loads((root / clip / "meta.json").read_text())

@@ -15,6 +15,7 @@ from sam3dvid.composite.clip import composite_clip
 from sam3dvid.composite.origin import read_origin
 from sam3dvid.composite.rendered import read_render
 from sam3dvid.composite.settings import CompositeSettings
+from sam3dvid.validate.visibility import least_visible_px
 from shardwork.errors import Fault
 from tests.sam3dvid.renders import Renders, finish
 
@@ -217,7 +218,20 @@ def test_least_pixels_at_the_release_size_are_524():
     assert (CompositeSettings().least_px(512, 512), CompositeSettings().least_px(256, 256)) == (524, 131)
 
 
-@pytest.mark.parametrize(("name", "value"), [("min_visible_px", 0), ("min_visible_px", 524.5), ("min_visible_frac", 1.5), ("min_visible_frac", float("nan"))])
+@pytest.mark.parametrize("size", [64, 67, 256, 512, 1024])
+def test_least_pixels_are_those_that_the_validator_asks_for_at_every_size(size):
+    assert CompositeSettings().least_px(size, size) == least_visible_px(size, size)
+
+
+def test_least_pixels_at_1024_are_2097():
+    assert CompositeSettings().least_px(1024, 1024) == 1024 * 1024 // 500 == 2097
+
+
+def test_more_pixels_than_the_format_asks_for_shrink_with_the_frame():
+    assert CompositeSettings(min_visible_px=1000).least_px(256, 256) == 250
+
+
+@pytest.mark.parametrize(("name", "value"), [("min_visible_px", 523), ("min_visible_px", 524.5), ("min_visible_frac", 1.5), ("min_visible_frac", float("nan"))])
 def test_a_setting_out_of_range_is_refused(name, value):
     with pytest.raises(AssetRefused, match="bad_asset_setting"):
         CompositeSettings(**{name: value})

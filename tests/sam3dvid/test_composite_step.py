@@ -287,13 +287,13 @@ def test_configuration_of_a_dataset_names_no_host_and_no_absolute_path():
         "events": None,
         "assets": {"table": "/home/me/assets.csv", "work_shards": 3, "filter": {"licenses": "CC0-1.0", "min_aesthetic": 5.5}},
         "backgrounds": {"polyhaven": {"pool": "C:\\pools\\ph", "eval_fraction": 1e-07, "limit": 0, "workers": 4}},
-        "clips": {"split": "eval", "count": 500, "salt": "no", "controls": False, "render": {"samples": 8, "device": "gpu", "threads": 2}},
+        "clips": {"split": "eval", "count": 500, "salt": "no", "max_attempts": 50, "controls": False, "render": {"samples": 8, "device": "gpu", "threads": 2}},
     }
     assert yaml.safe_load(config_text(config)) == {
         "run": "m1",
         "assets": {"table": "assets.csv", "filter": {"licenses": "CC0-1.0", "min_aesthetic": 5.5}},
         "backgrounds": {"polyhaven": {"pool": "ph", "eval_fraction": 1e-07, "limit": 0}},
-        "clips": {"split": "eval", "count": 500, "salt": "no", "controls": False, "render": {"samples": 8}},
+        "clips": {"split": "eval", "count": 500, "salt": "no", "max_attempts": 50, "render": {"samples": 8}},
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import read_clip
 from sam3dvid.preview.panels import ALARM, HATCH, edge, paint_depth, paint_foreground, paint_masks, paint_voxels
+from sam3dvid.preview.sheet import INK, RED, object_lines
 from sam3dvid.preview.survey import survey_clip
 from sam3dvid.preview.window import Box, box_of, fit, whole, window_of
 from sam3dvid.validate.schema import Size
@@ -115,6 +116,13 @@ def test_colours_stand_over_a_checkerboard_by_their_alpha():
     assert picture[0, 0].tolist() == [200, 120, 40]
     assert picture[0, 1].tolist() == [round(value * 128 / 255 + 205 * 127 / 255) for value in (200, 120, 40)]
     assert [picture[y, x, 0] for y, x in ((5, 5), (5, 20), (20, 5), (20, 20))] == [205, 240, 240, 205]
+
+
+@pytest.mark.parametrize(("size", "pixels", "colour"), [(512, 524, INK), (512, 523, RED), (1024, 2097, INK), (1024, 2096, RED)])
+def test_the_line_of_an_object_is_red_that_shows_fewer_pixels_than_the_format_asks_for(clip, survey, size, pixels, colour):
+    counts = np.full_like(survey.visible_px, pixels)
+    lines = object_lines(replace(clip, size=Size(clip.size.frames, size, size)), replace(survey, visible_px=counts, amodal_px=counts))
+    assert [one for _, one, _ in lines] == [colour] * len(clip.objects)
 
 
 def test_strays_are_red_where_they_are_drawn(clip):

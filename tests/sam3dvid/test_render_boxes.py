@@ -67,6 +67,9 @@ DEPTH = np.array([[np.nan, 1.0, 2.0, 4.0]], np.float32)
     [
         (1, (0, 4, 0, 1), 3.0, [0, 0, 1, 0]),  # of 2's pixels only the one that is nearer than 1's far end
         (1, (0, 4, 0, 1), 9.0, [0, 0, 1, 1]),
+        (1, (0, 4, 0, 1), 2.0, [0, 0, 1, 0]),  # as far as 1's far end: float32 may have moved either
+        (1, (0, 4, 0, 1), 2.0 * (1 - 5e-6), [0, 0, 1, 0]),
+        (1, (0, 4, 0, 1), 2.0 * (1 - 2e-5), [0, 0, 0, 0]),
         (1, (0, 3, 0, 1), 9.0, [0, 0, 1, 0]),  # only within its box
         (2, (0, 4, 0, 1), 9.0, [0, 1, 0, 0]),
         (3, (0, 4, 0, 1), 0.5, [0, 0, 0, 0]),  # wholly in front of what is seen: it would show

@@ -12,24 +12,24 @@ from PIL import Image
 
 from sam3dvid.blender import clip as clips
 from sam3dvid.blender import clip_camera, clip_device, session
-from sam3dvid.blender.clip import noise_seed, render_clip
-from sam3dvid.blender.clip_scene import add_light
+from sam3dvid.blender.clip import render_clip
+from sam3dvid.blender.clip_scene import POSE_TOLERANCE, add_light
 from sam3dvid.codes import AssetRefused
 from sam3dvid.conventions import frame_K, pose_in_camera
 from sam3dvid.raycast import Caster, frame_truth
 from sam3dvid.render.settings import RenderHost, RenderSettings
 from shardwork.errors import Fault
 from tests.sam3dvid import render_cases as cases
+from tests.sam3dvid.render_cases import HOST, QUICK, render_here
 
 SHAPES = {"l_shape": cases.l_shape, "egg": cases.egg}
-QUICK, HOST = RenderSettings(samples=1, denoise=False), RenderHost()
 
 
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory):
     """The clips, rendered once in a process of their own with two threads."""
     folder = tmp_path_factory.mktemp("rendered")
-    cases.render_apart(folder, 2, "pair", "glow")
+    cases.render_apart(folder, 2, "pair", "glow", "slab")
     return folder
 
 
@@ -61,15 +61,6 @@ def mismatch(found, true):
     return (found ^ true).sum() / inner.sum()
 
 
-def render(folder, plan=None, settings=QUICK, host=HOST, **changes):
-    """Render a clip in this process."""
-    plan = {**(plan or cases.pair()), **changes}
-    cases.write_meshes(folder / "meshes")
-    out = folder / "out"
-    out.mkdir(parents=True)
-    return (*render_clip(plan, cases.meshes_of(plan, folder / "meshes"), out, settings, host), out)
-
-
 @pytest.mark.parametrize("t", range(cases.FRAMES))
 def test_visible_masks_are_the_ray_casters(rendered, truth, t):
     mask = picture(rendered / "pair", f"mask_visible/{t:03d}.png")
@@ -91,11 +82,30 @@ def test_the_second_object_is_partly_hidden_in_every_frame(rendered):
 
 @pytest.mark.parametrize("t", range(cases.FRAMES))
 def test_depth_is_the_ray_casters_z(rendered, truth, t):
-    # a release's bound is 5e-5 s; these pixels are 8 times as wide, and a ray may miss a pixel's centre by 0.005 of it
+    # a release's bound is 5e-5 s; these pixels are 8 times as wide, and a ray misses a pixel's centre by 0.0005 of it
     found, true = depth_of(rendered / "pair", t), truth[t].depth
     for one in cases.pair()["objects"]:
         both = (truth[t].mask == one["k"]) & np.isfinite(found)
         assert np.median(np.abs(found - true)[both]) <= 8 * 5e-5 * one["s_wo"][0]
+
+
+def test_rays_run_through_the_pixels_centres_to_a_thousandth_of_a_pixel(rendered):
+    """On a slanted plane depth tells where a ray runs."""
+    plan, depth = cases.slab(), depth_of(rendered / "slab", 0).astype(np.float64)
+    (one,), (frame,) = plan["objects"], plan["cameras"]["frames"]
+    mesh, K = cases.flat(), np.array(plan["cameras"]["K"])
+    R_co, t_co, s_co = pose_in_camera(frame["T_cw"], *(np.array([one[name]]) for name in ("R_wo", "t_wo", "s_wo")))
+
+    def cast(u, v):
+        moved = K - np.array([[0, 0, u], [0, 0, v], [0, 0, 0]])
+        return frame_truth([Caster(mesh.vertices, mesh.faces)], R_co, t_co, s_co[:, 0], moved, cases.SIZE, cases.SIZE).depth
+
+    slopes = np.stack([cast(0.5, 0) - cast(-0.5, 0), cast(0, 0.5) - cast(0, -0.5)])
+    off = depth - cast(0, 0)
+    # the one face that most pixels show: its depth changes evenly
+    face = np.isfinite(off) & np.isfinite(slopes).all(axis=0) & (np.abs(slopes - np.nanmedian(slopes, axis=(1, 2), keepdims=True)) < 0.02).all(axis=0)
+    missed = np.linalg.lstsq(slopes[:, face].T, off[face], rcond=None)[0]
+    assert face.sum() > 200 and np.abs(missed).max() < 1e-3
 
 
 def test_depth_is_finite_exactly_where_a_mask_is(rendered):
@@ -174,14 +184,14 @@ def test_another_process_order_and_number_of_threads_give_the_same_bytes(rendere
 
 def test_amodal_masks_are_those_of_rendering_every_pixel_alone(rendered, tmp_path, monkeypatch):
     monkeypatch.setattr(clips, "hidden_pixels", lambda k, seen, mask, depth: np.ones(mask.shape, bool))
-    record, _, _ = render(tmp_path)
+    record, _, _ = render_here(tmp_path)
     expected = cases.read_record(rendered, "pair")["files"]
     assert {name: digest for name, digest in record["files"].items() if "amodal" in name} == {name: expected[name] for name in expected if "amodal" in name}
 
 
 def test_masks_and_depth_within_a_box_are_those_of_the_whole_frame(rendered, tmp_path, monkeypatch):
     monkeypatch.setattr(clips, "around", lambda boxes: (0, cases.SIZE, 0, cases.SIZE))
-    record, _, _ = render(tmp_path)
+    record, _, _ = render_here(tmp_path)
     expected = cases.read_record(rendered, "pair")["files"]
     assert {name: record["files"][name] for name in expected if "rgba" not in name} == {name: expected[name] for name in expected if "rgba" not in name}
 
@@ -190,21 +200,22 @@ def test_masks_and_depth_within_a_box_are_those_of_the_whole_frame(rendered, tmp
 def test_boxes_fall_on_whole_pixels_of_frames_of_any_size(tmp_path, monkeypatch, size):
     plan = cases.pair()
     plan["cameras"] |= {"width": size, "height": size, "K": frame_K(size, size).tolist(), "frames": plan["cameras"]["frames"][:1]}
-    boxed, _, _ = render(tmp_path / "boxed", plan)
+    boxed, _, _ = render_here(tmp_path / "boxed", plan)
     monkeypatch.setattr(clips, "around", lambda boxes: (0, size, 0, size))
-    whole, _, _ = render(tmp_path / "whole", plan)
+    whole, _, _ = render_here(tmp_path / "whole", plan)
     assert boxed["visible_px"] == whole["visible_px"] and min(whole["visible_px"][0]) > 50
     assert {name: digest for name, digest in boxed["files"].items() if "rgba" not in name} == {n: d for n, d in whole["files"].items() if "rgba" not in n}
 
 
 def test_an_object_out_of_the_picture_leaves_empty_files(tmp_path):
     plan = cases.clip([("egg", np.eye(3), (0.0, 50.0, 0.0), 1.0)], cases.SUNNY, frames=1)
-    record, _, out = render(tmp_path, plan)
+    record, _, out = render_here(tmp_path, plan)
     assert record["amodal_px"] == [[0]] and not picture(out, "rgba_fg/000.png").any() and np.isnan(depth_of(out, 0)).all()
 
 
-def test_frames_and_clips_have_noise_of_their_own():
-    assert len({noise_seed(seed, t) for seed in range(20) for t in range(32)}) == 640
+def test_the_record_says_how_far_blenders_pose_is_from_the_plans(rendered):
+    # float32 cannot hold these rotations
+    assert 0 < cases.read_record(rendered, "pair")["read_back"]["pose"] <= POSE_TOLERANCE
 
 
 def test_the_sun_shines_from_its_direction(tmp_path):
@@ -224,7 +235,7 @@ def test_the_sun_shines_from_its_direction(tmp_path):
 
 def test_the_side_towards_the_sun_is_the_bright_one(tmp_path):
     light = {**cases.SUNNY, "sun_direction": [0.0, 1.0, 0.0], "ambient_strength": 0.0}
-    _, _, out = render(tmp_path, cases.clip([("egg", np.eye(3), (0.0, 0.0, 0.0), 1.0)], light, frames=1), RenderSettings(samples=4))
+    _, _, out = render_here(tmp_path, cases.clip([("egg", np.eye(3), (0.0, 0.0, 0.0), 1.0)], light, frames=1), RenderSettings(samples=4))
     rgba = picture(out, "rgba_fg/000.png").astype(int)
     # the first camera stands near +X and looks along -X: +Y is to its right
     assert rgba[32, 34:38, :3].sum() > 2 * rgba[32, 26:30, :3].sum()
@@ -234,7 +245,7 @@ def test_nothing_of_a_clip_stays_in_blender(tmp_path):
     session.start()
     session.clear()
     before = session.counts()
-    render(tmp_path)
+    render_here(tmp_path)
     assert session.counts() == before
 
 
@@ -244,7 +255,7 @@ def test_nothing_of_a_clip_that_fails_stays_in_blender(tmp_path, monkeypatch):
     before = session.counts()
     monkeypatch.setattr(clips, "depth_bytes", None)
     with pytest.raises(TypeError):
-        render(tmp_path)
+        render_here(tmp_path)
     assert session.counts() == before
 
 
@@ -280,7 +291,7 @@ def spoil_focal(monkeypatch):
 def test_a_camera_that_is_not_the_plans_ends_the_clip(tmp_path, monkeypatch, spoil, what):
     spoil(monkeypatch)
     with pytest.raises(Fault, match=f"frame 0: {what}: Blender's differs by") as error:
-        render(tmp_path)
+        render_here(tmp_path)
     assert error.value.code == "fault_bug"
 
 
@@ -293,7 +304,7 @@ def test_a_gpu_that_is_not_there_is_a_fault(monkeypatch):
 
 def test_auto_without_a_gpu_takes_the_processor_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(clip_device, "_switch_on", lambda kind: None)
-    _, timing, _ = render(tmp_path, cases.glow(), host=RenderHost(device="auto"))
+    _, timing, _ = render_here(tmp_path, cases.glow(), host=RenderHost(device="auto"))
     assert timing["device"] == {"kind": "CPU", "names": []}
 
 

@@ -1,6 +1,7 @@
 """The validator as a command: exit codes, choices, the report for programs; and that nothing in a file makes it stumble."""
 
 import copy
+import errno
 import json
 import re
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 from sam3dvid.backgrounds.warp import covers, homography
 from sam3dvid.conventions import K_bg, frame_K
-from sam3dvid.validate import Choice, clips, run, validate_dataset
+from sam3dvid.validate import Choice, clips, frames, run, validate_dataset
 from sam3dvid.validate.__main__ import main
 from sam3dvid.validate.assets import look_at_asset
 from sam3dvid.validate.background import Background
@@ -26,7 +27,7 @@ from sam3dvid.validate.schema import Size
 from sam3dvid.validate.visibility import look_at_cover
 from shardwork.jsonio import dumps_pretty
 from tests.sam3dvid.datasets import CLIPS, write_dataset
-from tests.sam3dvid.spoiled import ASSET, META, ONE, THREE, add, data, flip, masks, new, picture, pixel, put, remove
+from tests.sam3dvid.spoiled import ASSET, META, ONE, THREE, add, data, edit, flip, masks, new, picture, pixel, put, remove
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Choice(("T1", "T2"), any_size=True)
@@ -288,3 +289,52 @@ def test_cover_is_that_of_the_homography_for_many_cameras():
         assert covered == (not found.faults)
         told.append(covered)
     assert 50 < sum(told) < 250
+
+
+@pytest.fixture
+def bad_disk(monkeypatch):
+    """Return what makes reading of files of one name fail."""
+
+    def spoil(reader, name):
+        real = getattr(frames, reader)
+
+        def read(root, path, *more):
+            if path == name:
+                raise OSError(errno.EIO, "Input/output error")
+            return real(root, path, *more)
+
+        monkeypatch.setattr(frames, reader, read)
+
+    return spoil
+
+
+def test_a_file_that_the_machine_does_not_let_be_read_is_told_and_hides_no_fault(dataset, bad_disk):
+    bad_disk("read_png", f"{ONE}/rgb/002.png")
+    new(f"{ONE}/Thumbs.db")(dataset)
+    masks(ONE, 0, 1, keep=2)(dataset)
+    report = validate_dataset(dataset, SMALL)
+    assert not report.valid and [fault.where for fault in report.not_looked] == [f"{ONE}/rgb/002.png"]
+    assert any("Thumbs.db" in line for line in report.lines()) and any("visible pixels, expected at least" in line for line in report.lines())
+
+
+def test_a_file_that_cannot_be_read_lets_no_suite_pass_that_needs_it(dataset, bad_disk):
+    bad_disk("read_depth", f"{ONE}/depth/002.npz")
+    report = validate_dataset(dataset, Choice(any_size=True))
+    assert report.lines() == [] and not report.valid
+    assert verdicts(report) == [("T1", "blocked"), ("T2", "passed"), ("T3", "blocked")]
+
+
+def test_a_link_that_leads_to_itself_is_named_and_hides_no_fault(dataset):
+    loop = dataset / f"{ONE}/rgb/002.png"
+    loop.unlink()
+    loop.symlink_to(loop.name)
+    new(f"{ONE}/Thumbs.db")(dataset)
+    said = validate_dataset(dataset, SMALL).lines()
+    assert f"T1: {ONE}/rgb/002.png: no regular file, expected a file" in said and any("Thumbs.db" in line for line in said)
+
+
+def test_a_clip_copied_under_another_id_is_named(dataset):
+    copied = "clips/eval/00000009"
+    shutil.copytree(dataset / ONE, dataset / copied)
+    edit(f"{copied}/meta.json", lambda record: record.update(clip_id="00000009", seed=9))(dataset)
+    assert f"T1: {copied}: the cameras and objects of {ONE}, expected a scene of its own" in validate_dataset(dataset, SMALL).lines()

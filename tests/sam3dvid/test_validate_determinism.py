@@ -1,6 +1,7 @@
 """T4: a clip made again is the same, and each kind of difference is named with its file and size."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -9,7 +10,8 @@ from PIL import Image
 
 from sam3dvid.validate import Choice, validate_dataset
 from sam3dvid.validate.__main__ import main
-from sam3dvid.validate.determinism import Again, first_other
+from sam3dvid.validate.determinism import Again, first_other, look_at_again
+from sam3dvid.validate.kinds import LARGEST
 from shardwork.errors import DataError
 from tests.sam3dvid.datasets import Clip, Lent, write_dataset
 from tests.sam3dvid.spoiled import add, data, depth, drop, edit, flip, inside, new, picture, put, remove, text
@@ -98,11 +100,68 @@ def test_a_difference_is_named_and_no_other(difference, valid, again):
     assert [line.startswith(expected) for line in told(part)] == [True], told(part)
 
 
+FREE = {"timing", "git_commit"}
+COMPARED = [
+    *("arc_direction", "arc_retries", "arc_span_deg", "attempt", "background", "clip_id", "elevation_drift_deg", "generator_version", "hfov_deg", "light"),
+    *("num_objects", "orbit_radius", "reference_T_cw", "rejections", "render", "scene_center", "seed", "split", "start_azimuth_deg", "start_elevation_deg"),
+    "visibility",
+]
+"""The other keys of meta.json."""
+
+
+def other(value):
+    """Return a value of the same kind that differs, however deep."""
+    if isinstance(value, dict):
+        return {**value, min(value): other(value[min(value)])} if value else {"a": 1}
+    if isinstance(value, list):
+        return [other(value[0]), *value[1:]] if value else [1]
+    return value + "x" if isinstance(value, str) else value + 1
+
+
+def test_the_keys_that_are_compared_are_all_but_two(valid):
+    assert set(json.loads((valid / META).read_text())) - FREE == set(COMPARED)
+
+
+@pytest.mark.parametrize("key", COMPARED)
+def test_each_other_key_of_meta_json_must_be_the_same(key, valid, again):
+    edit(META, lambda record: record.update({key: other(record[key])}))(again)
+    (line,) = told(look(valid, again, clips=("00000003",)))
+    assert line.startswith(f"{META}: {key}") and ": made again, " in line
+
+
 def test_depth_may_differ_by_1e_5_of_itself(valid, again):
     depth(f"{CLIP}/depth/002.npz", scaled(1.000008))(again)
     part = look(valid, again)
     assert part.verdict == "passed"
     assert part.figures["depth_relative_most"] == pytest.approx(8e-6, rel=0.03)
+
+
+INFINITE = {
+    "ours": (np.inf, 1.0),
+    "the one made again": (1.0, np.inf),
+    "both, of other signs": (np.inf, -np.inf),
+}
+
+
+@pytest.mark.parametrize("which", INFINITE)
+def test_an_infinite_depth_is_as_far_off_as_can_be(which, valid, again, tmp_path):
+    path = f"{CLIP}/depth/002.npz"
+    one, other_one = INFINITE[which]
+    shutil.copytree(valid / CLIP, tmp_path / CLIP)
+    depth(path, inside(one))(tmp_path)
+    depth(path, inside(other_one))(again)
+    found, difference = look_at_again(tmp_path, Again(again), CLIP)
+    assert [str(problem) for _, problem in found.told()] == [f"{path}: depth differs by up to 1e+15 of itself, expected at most 1e-05"]
+    assert difference.depth_relative == LARGEST
+
+
+def test_a_depth_that_is_infinite_in_both_is_the_same(valid, again, tmp_path):
+    path = f"{CLIP}/depth/002.npz"
+    shutil.copytree(valid / CLIP, tmp_path / CLIP)
+    depth(path, inside(np.inf))(tmp_path)
+    depth(path, inside(np.inf))(again)
+    found, difference = look_at_again(tmp_path, Again(again), CLIP)
+    assert (found.faults, difference.depth_relative) == ([], 0.0)
 
 
 def test_pictures_of_other_bytes_and_the_same_pixels_are_the_same(valid, again):
@@ -156,6 +215,44 @@ def test_what_cannot_be_read_of_the_dataset_itself_blocks_t4_and_is_told_by_t1(v
     report = validate_dataset(again, Choice(("T4",), any_size=True, again=Again(valid)))
     assert [(part.suite, part.verdict) for part in report.suites] == [("T1", "failed"), ("T4", "blocked")]
     assert report.suites[1].blocked == (f"{CLIP}/rgb/000.png",)
+
+
+def test_clips_without_files_are_not_the_same_but_nothing_to_compare(valid, again, tmp_path):
+    for root in (again, tmp_path):
+        shutil.rmtree(root / CLIP, ignore_errors=True)
+        (root / CLIP).mkdir(parents=True)
+    found, difference = look_at_again(again, Again(tmp_path), CLIP, tell=True)
+    assert (found.blocked, difference.files) == ([("T4", CLIP)], 0)
+    assert [(suite, str(problem)) for suite, problem in found.told()] == [("T1", f"{CLIP}: no files, expected the files of a clip")]
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "the one made again"])
+def test_a_folder_that_cannot_be_read_is_no_empty_one(ours, valid, again, monkeypatch):
+    shut, scandir = (valid if ours else again) / CLIP / "rgb", os.scandir
+
+    def refuse(path):
+        if str(path) == str(shut):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    report = validate_dataset(valid, Choice(("T4",), any_size=True, again=Again(again)))
+    assert not report.valid
+    assert [(fault.where, "Permission denied" in fault.found) for fault in report.not_looked] == [(CLIP, True)]
+
+
+def test_files_in_a_folder_that_is_a_link_are_compared(valid, again):
+    (again / CLIP / "rgb").rename(again / "elsewhere")
+    (again / CLIP / "rgb").symlink_to(again / "elsewhere")
+    part = look(valid, again)
+    assert (part.verdict, part.figures["files"]) == ("passed", 50)
+
+
+def test_folders_that_lead_into_themselves_end(valid, again):
+    (again / CLIP / "rgb" / "up").symlink_to(again / CLIP)
+    (again / CLIP / "depth" / "up").symlink_to(again / CLIP)
+    (line,) = told(look(valid, again))
+    assert line.startswith(f"{CLIP}: only in the clip made again: ")
 
 
 def test_t4_without_another_dataset_says_how_to_make_one(valid, capsys):

@@ -130,9 +130,13 @@ def test_other_samples_render_every_clip_again_and_plan_none(project: AssetsProj
     assert (jobs(said, "plan_clips"), jobs(said, "render_clips"), jobs(said, "composite_clips"), jobs(said, "validate_clips")) == (0, 2, 2, 2)
 
 
-def test_another_device_or_time_limit_makes_nothing_again(project: AssetsProject) -> None:
-    project.write_config(CLIPS.replace("samples: 2", "samples: 2, device: auto, clip_seconds: 60.0, threads: 1"))
+def test_another_device_makes_nothing_again_and_another_time_limit_looks_again_and_renders_nothing(project: AssetsProject) -> None:
+    project.write_config(CLIPS.replace("samples: 2", "samples: 2, device: auto, threads: 1"))
     assert "Nothing to be done" in project.ok("clips")
+    before = clips(project)
+    project.write_config(CLIPS.replace("samples: 2", "samples: 2, clip_seconds: 60.0"))
+    assert jobs(project.ok("clips"), "render_clips") == 2
+    assert clips(project) == before and "6 kept" in "".join(log.read_text() for log in (project.results() / "logs" / "render_clips").glob("*.log"))
 
 
 def test_a_damaged_render_of_a_lost_clip_is_made_again_by_the_same_command_twice(project: AssetsProject) -> None:

@@ -54,6 +54,8 @@ def _validate(item: Item, dataset: Path, any_size: bool) -> Fields:
     (folder,), split = item.watched, item.inputs["split"]
     check_digest(folder, item.inputs["digest"])
     found, _ = look_at_clip(dataset, split, item.id, SUITES, any_size)
+    if found.not_looked:
+        raise found.not_looked[0]
     report = report_of([found], SUITES, [], [])
     for part in report.suites:
         if part.faults:

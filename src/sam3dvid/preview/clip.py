@@ -28,6 +28,8 @@ Float = NDArray[np.float64]
 T = TypeVar("T")
 
 GRID = 64
+NAME = r".{1,200}"
+"""Texts that are drawn: longer ones take a font minutes."""
 """Voxels along each side of the canonical cube."""
 SMALLEST_SIDE = 16
 """Pixels. Validation asks for as many."""
@@ -184,7 +186,7 @@ def _objects(values: Values, content: Json) -> list[tuple[Placed, str]] | None:
 def _object(values: Values, at: str, k: int, entry: Json) -> tuple[Placed, str] | None:
     record = values.record(at, entry, ("k", "asset_id", "source", "voxels", "R_wo", "t_wo", "s_wo"), others=True)
     values.same(f"{at}.k", record.get("k"), k)
-    asset_id, source = values.text(f"{at}.asset_id", record.get("asset_id"), ID), values.text(f"{at}.source", record.get("source"))
+    asset_id, source = values.text(f"{at}.asset_id", record.get("asset_id"), ID), values.text(f"{at}.source", record.get("source"), NAME)
     voxels = values.text(f"{at}.voxels", record.get("voxels"), rf"assets/({'|'.join(SPLITS)})/{ID}/voxels\.npy")
     R_wo = values.array(f"{at}.R_wo", record.get("R_wo"), (3, 3))
     t_wo, s_wo = (values.array(f"{at}.{name}", record.get(name), (3,)) for name in ("t_wo", "s_wo"))
@@ -204,5 +206,5 @@ def _meta(values: Values, content: Json) -> tuple[int, float, str] | None:
     seed, direction = values.whole("seed", record.get("seed")), values.whole("arc_direction", record.get("arc_direction"), -1, 1)
     span = values.number("arc_span_deg", record.get("arc_span_deg"))
     background = values.record("background", record.get("background"), ("image_id",), others=True)
-    image_id = values.text("background.image_id", background.get("image_id"))
+    image_id = values.text("background.image_id", background.get("image_id"), NAME)
     return None if seed is None or direction is None or span is None or image_id is None else (seed, direction * span, image_id)

@@ -10,8 +10,9 @@ from PIL import Image, ImageDraw, ImageFont
 from sam3dvid.colours import PALETTE
 from sam3dvid.preview.clip import Clip, Frame, Rgb
 from sam3dvid.preview.panels import depth_colours, paint_axes, paint_depth, paint_foreground, paint_masks, paint_voxels
-from sam3dvid.preview.survey import LEAST_FRACTION, LEAST_PARTS, Survey
+from sam3dvid.preview.survey import LEAST_FRACTION, Survey
 from sam3dvid.preview.window import Window, fit, window_of
+from sam3dvid.validate.visibility import least_visible_px
 from shardwork.errors import plain
 
 PAPER, INK, FAINT, RED, GREEN = (255, 255, 255), (40, 40, 40), (120, 120, 120), (200, 0, 0), (0, 120, 60)
@@ -48,7 +49,7 @@ def draw_column(clip: Clip, t: int, frame: Frame, survey: Survey) -> list[Rgb]:
 
 def draw_sheet(clip: Clip, survey: Survey, columns: Sequence[tuple[int, list[Rgb]]]) -> Image.Image:
     """Return the sheet.   columns : frame and its panels, from `draw_column`."""
-    texts = [*_heading(clip, survey), *_objects(clip, survey)]
+    texts = [*_heading(clip, survey), *object_lines(clip, survey)]
     above = GAP + TITLE_PX + LINE_PX * len(texts) + 2 * GAP
     corners, width, height = panel_corners([panels for _, panels in columns], above)
     least = max(_font(SMALL).getlength(text) for text, *_ in texts) + 2 * LINE_PX
@@ -96,9 +97,9 @@ def _heading(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]
     return [(f"{facts}, background {plain(clip.image_id)}", INK, None), *said]
 
 
-def _objects(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]]:
+def object_lines(clip: Clip, survey: Survey) -> list[tuple[str, Color, Color | None]]:
     """Return a line for each object, red where it is seen too little: text, its colour, the object's colour."""
-    least_px, lines = clip.size.width * clip.size.height / LEAST_PARTS, list[tuple[str, Color, Color | None]]()
+    least_px, lines = least_visible_px(clip.size.width, clip.size.height), list[tuple[str, Color, Color | None]]()
     for one, (pixels, t, fraction, u) in zip(clip.objects, survey.least_visible(), strict=True):
         text = f"{one.k}  {one.asset_id} ({plain(one.source)}), scale {one.s_wo[0]:.3f}, {len(one.centres):,} voxels; "
         text += f"least visible: {pixels:,} px (frame {t}), {fraction:.2f} of its silhouette (frame {u})"

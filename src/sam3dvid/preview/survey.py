@@ -12,8 +12,8 @@ from sam3dvid.preview.project import LEAST_PX, Dots, bare, strays, voxels_in_fra
 from sam3dvid.preview.window import NOTHING, Box, box_of
 
 Counts = NDArray[np.int64]
-LEAST_PARTS, LEAST_FRACTION = 500, 0.1
-"""An object shows at least 1/500 of the frame's pixels, and a tenth of its silhouette. Source: seed 002, section 6."""
+LEAST_FRACTION = 0.1
+"""An object shows at least a tenth of its silhouette. Source: seed 002, section 6."""
 
 
 @dataclass(frozen=True, slots=True)

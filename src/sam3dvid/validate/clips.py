@@ -22,6 +22,7 @@ from sam3dvid.validate.report import CONVENTION, GEOMETRY, LAYOUT, USUAL, VISIBI
 from sam3dvid.validate.schema import Cameras, Placed, look_at_cameras, look_at_objects
 from sam3dvid.validate.trajectory import look_at_trajectory
 from sam3dvid.validate.visibility import look_at_cover, look_at_spheres, look_at_visibility
+from shardwork.digests import digest_value
 from shardwork.jsonio import Json
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ClipFacts:
     """What other files and other clips are compared with; None or left out where the clip's own files are not in order.
 
     clip : path of its folder.   objects : (asset_id, source) of each, in order.   background : the photo behind it.   measures : what T3 measured.
+    scene : digest of its cameras and objects.
     """
 
     clip: str
@@ -44,6 +46,7 @@ class ClipFacts:
     background: Background | None = None
     measures: Measures | None = None
     agreement: Agreement | None = None
+    scene: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,9 @@ def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], 
     measures = _look_at_files(found, root, Records(clip, split, cameras, placed, meta), suites, exact) if set(suites) & set(USUAL) else None
     agreement = look_at_convention(found, clip, cameras.T_cw, placed) if CONVENTION in suites else None
     objects = tuple((one.asset_id, one.source) for one in placed)
-    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, meta.background, measures, agreement)
+    scene = None if cameras_json is None or objects_json is None else digest_value([cameras_json[1], objects_json[1]])
+    arc = meta.numbers.get("arc_span_deg")
+    return found, ClipFacts(clip, split, clip_id, meta.seed, arc, objects, meta.background, measures, agreement, scene)
 
 
 def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
@@ -87,7 +92,9 @@ def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:
         return Values(name, found), read_json(root, name)
     except Unreadable as error:
         found.add(LAYOUT, error.problem.where, error.problem.found, error.problem.expected)
-        return None
+    except OSError as error:
+        found.miss(error, name)
+    return None
 
 
 def _look_at_files(found: Found, root: Path, records: Records, suites: Collection[str], exact: bool) -> Measures | None:

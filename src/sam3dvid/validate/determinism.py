@@ -23,6 +23,8 @@ T = TypeVar("T")
 FREE = ("timing", "git_commit")
 """Keys of meta.json that may differ: what the machine and the day make of a run."""
 DEPTH_RELATIVE = 1e-5
+MOST_FOLDERS = 2
+"""Within one another in a clip: mask_amodal/obj1. Links may lead in circles, so no deeper ones are looked into."""
 COLOURS = ("rgb", "rgba_fg")
 MODES = {"rgb": "RGB", "rgba_fg": "RGBA", "mask_visible": "L", "mask_amodal": "L"}
 """Folder of a clip -> the kind of its pictures."""
@@ -103,13 +105,28 @@ def look_at_again(root: Path, again: Again, clip: str, tell: bool = False) -> tu
             look.found.add(DETERMINISM, clip, f"{said}: {listed(names)}", "the same files")
     for name in sorted(ours & theirs):
         look.compare(name)
+    if not ours:
+        look.found.block(DETERMINISM, clip)
+        if tell:
+            look.found.add(LAYOUT, clip, "no files", "the files of a clip")
     return look.found, look.difference
 
 
 def _files(folder: Path) -> Iterator[str]:
-    for base, _, names in os.walk(folder):
+    """Yield the paths of all files in a clip's folder, links followed, as deep as the format has folders, and of whatever lies there in place of a file.
+
+    Raises OSError for a folder that cannot be read, which else would pass for an empty one.
+    """
+    for base, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        if len(Path(base).relative_to(folder).parts) == MOST_FOLDERS:
+            names = [*names, *folders]
+            folders.clear()
         for name in names:
             yield str((Path(base) / name).relative_to(folder))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 class _Look:
@@ -182,10 +199,12 @@ class _Look:
             return None
         if apart := int(np.count_nonzero(np.isnan(one) != np.isnan(other))):
             return self._fault(path, f"{apart} pixels with a depth in one clip alone", "NaN in the same pixels")
+        differ = (one != other) & ~np.isnan(one)
+        ours, theirs = one[differ].astype(np.float64), other[differ]
         with np.errstate(divide="ignore", invalid="ignore"):
-            off = np.abs(one.astype(np.float64) - other) / np.abs(one)
-        # the same infinities and zeros divide to NaN, other ones to infinity
-        most = min(float(np.nanmax(np.where(one == other, 0.0, off), initial=0.0)), LARGEST)
+            off = np.abs(ours - theirs) / np.abs(ours)
+        # an infinite depth of ours divides to NaN, a zero to infinity
+        most = min(float(np.where(np.isnan(off), LARGEST, off).max(initial=0.0)), LARGEST)
         self.difference.depth_relative = max(self.difference.depth_relative, most)
         if most > DEPTH_RELATIVE:
             self._fault(path, f"depth differs by up to {most:.3g} of itself", f"at most {DEPTH_RELATIVE:g}")

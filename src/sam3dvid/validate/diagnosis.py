@@ -17,7 +17,7 @@ from sam3dvid.validate.scene import Cast, Pose, Scene, Truth, edge_px, mismatch,
 
 HALF = 0.5
 CLEARLY = 0.25
-"""A cause must leave at most this share of the mismatch, besides keeping the limit."""
+"""A cause must leave at most this share of the error, besides keeping the limit."""
 TURNED = ((0, -90.0), (0, 90.0), (0, 180.0), (2, 90.0), (2, 180.0), (2, -90.0))
 """Axis and degrees by which a mesh is turned where its source's axes were taken for others."""
 STEPS_DEG = (8.0, 4.0, 2.0, 1.0, 0.5)
@@ -40,12 +40,13 @@ Cause = tuple[str, Callable[[], Cast]]
 
 def of_silhouette(frame: Frame, i: int, whole: Truth) -> str:
     """Return what a silhouette (H, W) fits that does not fit object i, as text to go on with, or nothing."""
-    before = mismatch(whole, frame.casts[i])
+    cast = frame.casts[i]
+    before = mismatch(whole, cast)
     if not whole.any():
         return ": it is empty"
-    if (said := _of_size(whole, frame.casts[i])) is not None:
+    if (said := _of_size(whole, cast)) is not None:
         return said
-    said, least = min(((text, mismatch(whole, cast())) for text, cast in _causes(frame, i)), key=lambda pair: pair[1])
+    said, least = min(((text, mismatch(whole, other())) for text, other in _causes(frame, i)), key=lambda pair: pair[1])
     if not _explains(least, before):
         said, least = min((_moved(frame, i, whole), _scaled(frame, i, whole), _turned(frame, i, whole)), key=lambda pair: pair[1])
     return f": it fits {said}" if _explains(least, before) else ""
@@ -59,9 +60,9 @@ def _of_size(whole: Truth, cast: Cast) -> str | None:
     """Return whether a silhouette is the cast one with a border more or less."""
     true = np.zeros_like(whole)
     true[cast.rows, cast.columns] = cast.seen
-    edge = edge_px(cast.seen)
-    for said, grown in (("grown", _grow(true)), ("shrunk", ~_grow(~true))):
-        if np.count_nonzero(grown ^ whole) <= MISMATCH * edge:
+    edge, before = edge_px(cast.seen), wrong_px(whole, cast, cast.seen)
+    for said, changed in (("grown", _grow(true)), ("shrunk", ~_grow(~true))):
+        if np.count_nonzero(changed ^ whole) <= min(MISMATCH * edge, CLEARLY * before):
             return f": it is {said} by one pixel all around"
     return None
 
@@ -154,9 +155,9 @@ def of_visible(frame: Frame, i: int, own: Truth) -> str:
     for j, cast in enumerate(frame.casts):
         seen = frame.owner[cast.rows, cast.columns] == j + 1
         left = wrong_px(own, cast, seen)
-        if j != i and left <= MISMATCH * edge_px(seen) and left <= CLEARLY * before:
+        if j != i and left <= min(MISMATCH * edge_px(seen), CLEARLY * before):
             return f": they fit those of object {j + 1}, as if their numbers were swapped"
-    if mismatch(own, here) <= MISMATCH:
+    if wrong_px(own, here, here.seen) <= min(MISMATCH * edge_px(here.seen), CLEARLY * before):
         return ": they fit its whole silhouette, as if nothing hid it"
     return ""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sam3dvid.validate.colours import look_at_alpha, look_at_blend
 from sam3dvid.validate.dataset import Unreadable, read_depth
+from sam3dvid.validate.edges import look_at_edges
 from sam3dvid.validate.kinds import Float
 from sam3dvid.validate.png import read_png
 from sam3dvid.validate.report import LAYOUT, Found
@@ -50,7 +51,9 @@ class FrameFiles:
             return read_png(self.root, f"{self.clip}/{name}", mode, self.size.width, self.size.height)
         except Unreadable as error:
             self.fault(name, error.problem.found, error.problem.expected)
-            return None
+        except OSError as error:
+            self.found.miss(error, f"{self.clip}/{name}")
+        return None
 
     def depth(self, name: str) -> NDArray[np.float32] | None:
         """Return a depth array, or None if it is not there or not in order."""
@@ -61,7 +64,9 @@ class FrameFiles:
             return read_depth(self.root, f"{self.clip}/{name}", self.size.width, self.size.height)
         except Unreadable as error:
             self.fault(name, error.problem.found, error.problem.expected)
-            return None
+        except OSError as error:
+            self.found.miss(error, f"{self.clip}/{name}")
+        return None
 
 
 Compare = Callable[[int, Picture | None, Sequence[NDArray[np.bool_] | None], NDArray[np.float32] | None], None]
@@ -165,5 +170,6 @@ def _look_at_colours(files: FrameFiles, t: int, mask: Picture | None, silhouette
         files.fault(name, f"{odd} pixels with a colour but without alpha", "0 wherever alpha is 0", "colour")
     if mask is not None and silhouettes is not None:
         look_at_alpha(alpha, mask, silhouettes, partial(files.fault, name))
+        look_at_edges(rgba, mask, partial(files.fault, name))
     if rgb is not None:
         look_at_blend(rgb, rgba, partial(files.fault, f"rgb/{t:03d}.png"))

@@ -33,7 +33,7 @@ def names_in(root: Path, folder: str, found: Found) -> dict[str, bool] | None:
         with os.scandir(root / folder) as entries:
             names, links = {}, []
             for entry in entries:
-                names[entry.name] = entry.is_dir()
+                names[entry.name] = _is_folder(entry)
                 if entry.is_symlink():
                     links.append(entry.name)
     except (FileNotFoundError, NotADirectoryError):
@@ -41,6 +41,13 @@ def names_in(root: Path, folder: str, found: Found) -> dict[str, bool] | None:
     for name in sorted(links):
         _look_at_link(found, root, folder, name, names[name])
     return names
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere: who opens it is told why
+        return False
 
 
 def _look_at_link(found: Found, root: Path, folder: str, name: str, is_folder: bool) -> None:

@@ -1,4 +1,4 @@
-"""T1, that nothing stands in both splits: no asset, mesh, shape, scan or model, picture, photo or panorama; and no seed twice."""
+"""T1, that nothing stands in both splits: no asset, mesh, shape, scan or model, picture, photo or panorama; and no seed or scene twice."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def look_for_leaks(found: Found, clips: Sequence[ClipFacts], folders: Collection
     _look_for_names(found, assets)
     _look_for_addresses(found, clips)
     _look_for_seeds(found, clips)
+    _look_for_copies(found, clips)
 
 
 def _note(found: Found, kind: str, value: str, places: Places) -> None:
@@ -67,3 +68,11 @@ def _look_for_seeds(found: Found, clips: Iterable[ClipFacts]) -> None:
     for clip in clips:
         if clip.seed is not None and seeds.setdefault(clip.seed, clip.clip) != clip.clip:
             found.add(LAYOUT, f"{clip.clip}/meta.json: seed", f"{clip.seed}, as {seeds[clip.seed]} has", "a seed of its own")
+
+
+def _look_for_copies(found: Found, clips: Iterable[ClipFacts]) -> None:
+    """Note a clip with the very cameras and objects of another: a copy under another id."""
+    scenes: dict[str, str] = {}
+    for clip in clips:
+        if clip.scene is not None and (first := scenes.setdefault(clip.scene, clip.clip)) != clip.clip:
+            found.add(LAYOUT, clip.clip, f"the cameras and objects of {first}", "a scene of its own")

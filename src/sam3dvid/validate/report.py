@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from shardwork.errors import Fault, Problem
+from shardwork.errors import Fault, Problem, fault_from
 from shardwork.jsonio import Json
 
 LAYOUT, VISIBILITY, GEOMETRY, DETERMINISM, EXPORT, CONVENTION = "T1", "T2", "T3", "T4", "T5", "T6"
@@ -30,11 +30,13 @@ class Found:
     """What a look at one clip, one asset or the dataset as a whole found; it travels between processes.
 
     faults : (suite, problem), in the order they were found.   blocked : suites that could not look at all they must.   counts : what was looked at.
+    not_looked : faults of the machine that kept a file from being read.
     """
 
     faults: list[tuple[str, Problem]] = field(default_factory=list)
     blocked: list[tuple[str, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    not_looked: list[Fault] = field(default_factory=list)
     _firsts: dict[tuple[str, str], int] = field(default_factory=dict)
     _repeats: Counter[int] = field(default_factory=Counter)
 
@@ -50,6 +52,11 @@ class Found:
     def block(self, suite: str, where: str) -> None:
         """Note that a suite cannot look at something, because of a fault that T1 names."""
         self.blocked.append((suite, where))
+
+    def miss(self, error: OSError, where: str) -> None:
+        """Note that the machine does not let a file be read: T1 cannot look at all it must, and says no more of that file."""
+        self.not_looked.append(fault_from(error, where))
+        self.block(LAYOUT, where)
 
     def told(self) -> list[tuple[str, Problem]]:
         """Return the faults, each with how many more frames have it too."""
@@ -122,8 +129,10 @@ def report_of(
     faults: dict[str, list[Problem]] = {suite: [] for suite in SUITES}
     blocked: dict[str, list[str]] = {suite: [] for suite in SUITES}
     counts: Counter[str] = Counter()
+    missed = list(not_looked)
     for one in found:
         counts += one.counts
+        missed += one.not_looked
         blocks = any(suite in suites for suite, _ in one.blocked)
         for suite, problem in one.told():
             if suite in suites or blocks:
@@ -142,4 +151,4 @@ def report_of(
         )
         for suite in shown
     ]
-    return Report(tuple(parts), tuple(clips), dict(sorted(counts.items())), tuple(not_looked))
+    return Report(tuple(parts), tuple(clips), dict(sorted(counts.items())), tuple(missed))

@@ -44,6 +44,8 @@ class Choice:
     export: Path | None = None
 
 
+BLOCKS = {"clip": (*USUAL, CONVENTION), "asset": (LAYOUT,), "again": (DETERMINISM,), "export": (EXPORT,)}
+"""Kind of task -> suites that cannot look at all they must where the machine does not let it be done."""
 Task = tuple[str, str, str]
 """("clip", "asset" or "again", split, id), or ("shard" or "voxels", split, name of a file of the export)."""
 
@@ -97,11 +99,15 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
         look_for_leaks(whole, facts, set(assets), asset_facts)
     measures = [one.measures for one in facts if one.measures is not None]
     if choice.exact:
-        _look_at_share(whole, measures)
+        look_at_share(whole, measures)
     compared = [result[1] for task in again_tasks if not isinstance(result := looked[task], Fault)]
     agreements = [one.agreement for one in facts if one.agreement is not None]
     figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared), EXPORT: exchanged, CONVENTION: convention.figures_of(agreements)}
     every = (*asset_tasks, *tasks, *again_tasks, *export_tasks)
+    for task in every:
+        if isinstance(looked[task], Fault):
+            for suite in BLOCKS[task[0]]:
+                whole.block(suite, _name(task))
     parts = [whole, *(result[0] for task in every if not isinstance(result := looked[task], Fault))]
     faults = [result for task in every if isinstance(result := looked[task], Fault)]
     names = sorted({*(one.clip for one in (*facts, *compared)), *(exchanged["clips"] if exchanged else ())})
@@ -147,7 +153,7 @@ def check_suites(choice: Choice) -> None:
         raise DataError("bad_argument", f"--suite {GEOMETRY}", "the package numba is not installed", "what casts rays", hint)
 
 
-def _look_at_share(whole: Found, measures: Sequence[Measures]) -> None:
+def look_at_share(whole: Found, measures: Sequence[Measures]) -> None:
     """Note too few object-frames that fit as well as exact renders do."""
     share = typical_share(measures)
     if share is not None and share < TYPICAL_SHARE:

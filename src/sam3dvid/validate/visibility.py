@@ -19,7 +19,7 @@ from sam3dvid.validate.report import VISIBILITY, Found
 from sam3dvid.validate.schema import Placed, Size, pinhole
 
 LEAST_SHARE = 500
-"""An object shows at least one in so many of the frame's pixels: 524 of 512 x 512."""
+"""An object shows at least one in so many of the frame's pixels: 524 of 512 x 512. Source: seed 002, section 6."""
 LEAST_PARTS = 10
 """An object shows at least one in so many of its own pixels in the frame."""
 FRACTION = 1e-12
@@ -27,9 +27,14 @@ COVER_PX = 1e-6
 """By how much rounding may carry a corner beyond the photo's edge."""
 
 
+def least_visible_px(width: int, height: int) -> int:
+    """Return how many pixels an object shows at least in a frame of this size, a whole number."""
+    return width * height // LEAST_SHARE
+
+
 def look_at_visibility(found: Found, clip: str, seen: Seen, size: Size, meta: Meta) -> None:
     """Note every object that shows too little, and where meta.json says otherwise than the masks."""
-    least = size.width * size.height // LEAST_SHARE
+    least = least_visible_px(size.width, size.height)
     for t, k in np.ndindex(*seen.visible_px.shape):
         visible, amodal = int(seen.visible_px[t, k]), int(seen.amodal_px[t, k])
         if visible < 0 or amodal < 0:
