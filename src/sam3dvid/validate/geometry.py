@@ -16,7 +16,7 @@ from sam3dvid.raycast.raster import lay_over
 from sam3dvid.validate import diagnosis
 from sam3dvid.validate.dataset import Unreadable, read_bytes
 from sam3dvid.validate.glb import Mesh, read_mesh
-from sam3dvid.validate.measures import AMODAL, CONTROLS, DEPTH, DEPTH_SHARE, EXACT_DEPTH, HALF_PIXEL, KINDS, MISMATCH, POOLED, VISIBLE, Measures
+from sam3dvid.validate.measures import AMODAL, CONTROLS, DEPTH, EXACT_DEPTH, FAR_DEPTH, FAR_SHARE, HALF_PIXEL, KINDS, MISMATCH, POOLED, VISIBLE, Measures
 from sam3dvid.validate.report import GEOMETRY, LAYOUT, Found
 from sam3dvid.validate.scene import Cast, Scene, Truth, edge_px, mismatch, turn, wrong_px
 from sam3dvid.validate.schema import Cameras, Placed
@@ -145,10 +145,10 @@ class Geometry:
         off = float(np.median(errors))
         self.measures.depth[frame.t, i] = off
         limit = EXACT_DEPTH if self.exact else DEPTH
-        many = int(np.count_nonzero(errors > DEPTH))
-        if off <= limit and many > DEPTH_SHARE * len(errors):
-            found = f"depth off by more than {DEPTH:g} s in {many} of {len(errors)} px, by up to {errors.max():.3g} s"
-            self._tell(frame.t, i, "depth of many pixels", found, f"in at most {DEPTH_SHARE:.0%}", None)
+        many = int(np.count_nonzero(errors > FAR_DEPTH))
+        if off <= limit and many > FAR_SHARE * len(errors):
+            found = f"depth off by more than {FAR_DEPTH:g} s in {many} of {len(errors)} px, by up to {errors.max():.3g} s"
+            self._tell(frame.t, i, "depth of many pixels", found, f"in at most {FAR_SHARE:.0%}", None)
         if off > limit:
             at = np.argwhere(both) + [cast.rows.start, cast.columns.start]
             found = f"depth off by {off:.3g} s (median of {len(stored)} px)"

@@ -15,8 +15,8 @@ MISMATCH = 0.05
 """Pixels of a mask that may differ, for each pixel at the edge of the cast one, in every frame of every object. Source: format v0.1, 6."""
 DEPTH = 5e-4
 """How far depth may lie from the cast one, the median over an object's pixels in a frame, in units of its scale. Source: format v0.1, 6."""
-DEPTH_SHARE = 0.05
-"""Pixels of an object in a frame whose depth may be further off than that: rays beside an edge. Renders of scans have 0.003 at most."""
+FAR_DEPTH, FAR_SHARE = 5e-3, 0.05
+"""What depth may be off by in all but so many of an object's pixels in a frame: rays beside an edge meet another surface. Renders of scans have .0014."""
 POOLED, TYPICAL, TYPICAL_SHARE, EXACT_DEPTH = 0.001, 0.014, 0.99, 5e-5
 """What exact renders keep: the mismatch of all of a clip's masks together, the mismatch of so many object-frames, and every median of depth.
 
