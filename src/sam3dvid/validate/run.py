@@ -44,7 +44,7 @@ class Choice:
     export: Path | None = None
 
 
-BLOCKS = {"clip": (*USUAL, CONVENTION), "asset": (LAYOUT,), "again": (DETERMINISM,), "export": (EXPORT,)}
+BLOCKS = {"clip": (*USUAL, CONVENTION), "asset": (LAYOUT,), "again": (DETERMINISM,), "shard": (EXPORT,), "voxels": (EXPORT,)}
 """Kind of task -> suites that cannot look at all they must where the machine does not let it be done."""
 Task = tuple[str, str, str]
 """("clip", "asset" or "again", split, id), or ("shard" or "voxels", split, name of a file of the export)."""
