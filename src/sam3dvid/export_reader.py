@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -35,6 +36,9 @@ NO_PICTURE = (OSError, SyntaxError, ValueError, TypeError, ArithmeticError, Look
 NO_ARCHIVE = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 """What NumPy makes of a damaged NPZ file."""
 BLOCK_BYTES = 1 << 20
+LARGEST_MEMBER_BYTES = 1 << 30
+"""No member is anywhere near: what says that it is larger is damaged, and reading so much at once would take the machine's memory."""
+HINT = "copy the export again, or see what `python -m sam3dvid.export verify` says of it"
 
 Picture = NDArray[np.uint8]
 Sample = tuple[str, Picture, Picture, dict[str, Any]]
@@ -42,10 +46,10 @@ Sample = tuple[str, Picture, Picture, dict[str, Any]]
 
 
 class ExportError(ValueError):
-    """A shard or a voxels file that is not in order.   where : the file, and the member in it.   found, expected : what is wrong."""
+    """A shard or a voxels file that is not in order.   where : the file, and the member in it.   found, expected : what is wrong. Its text says what to do."""
 
     def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f"{where}: {found}, expected {expected}")
+        super().__init__(f"{where}: {found}, expected {expected}: {HINT}")
         self.where, self.found, self.expected = where, found, expected
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -53,7 +57,7 @@ class ExportError(ValueError):
         return type(self), (self.where, self.found, self.expected)
 
 
-def iter_samples(tar: str | os.PathLike[str], frames: Sequence[int] | Callable[[str], Sequence[int]] | None = None) -> Iterator[Sample]:
+def iter_samples(tar: str | os.PathLike[str], frames: Iterable[int] | Callable[[str], Iterable[int]] | None = None) -> Iterator[Sample]:
     """Yield the samples of a shard in its order, each decoded when it is asked for; one is in memory at a time.
 
     tar : path of the shard.   frames : which frames to decode, F indices from 0 to 31 in any order, the same for all clips or what a function says of each
@@ -61,7 +65,8 @@ def iter_samples(tar: str | os.PathLike[str], frames: Sequence[int] | Callable[[
     Yields clip_id : str.   rgb : (F, 512, 512, 3) uint8, sRGB.   visible : (F, 512, 512) uint8, 0 = background, k = object k.   info : the sample's JSON,
     of all 32 frames whatever `frames` says. The arrays are the caller's own.
     Raises ExportError, with tar and member, for a sample that is incomplete, repeated or not in one piece, a member that no sample has, a picture or JSON that
-    cannot be read, and a tar that ends early. What stands before the fault is yielded. Raises OSError where the machine fails, IndexError for `frames`.
+    cannot be read, and a tar that ends early. What stands before the fault is yielded. Raises OSError where the machine fails; for `frames` IndexError where no
+    clip has them, and TypeError where they are no whole numbers, as those of np.linspace are not.
     A picture's bytes may be flipped so that it still decodes: that, only digests tell.   Source: format v0.1, 9.
     """
     if frames is None or not callable(frames):
@@ -70,13 +75,14 @@ def iter_samples(tar: str | os.PathLike[str], frames: Sequence[int] | Callable[[
     return _samples(os.fspath(tar), frames)
 
 
-def _chosen(frames: Sequence[int]) -> Sequence[int]:
-    if any(not 0 <= t < FRAMES for t in frames):
-        raise IndexError(f"frames {list(frames)}: a clip has frames 0 to {FRAMES - 1}")
-    return frames
+def _chosen(frames: Iterable[int]) -> tuple[int, ...]:
+    chosen = tuple(operator.index(t) for t in frames)
+    if any(not 0 <= t < FRAMES for t in chosen):
+        raise IndexError(f"frames {list(chosen)}: a clip has frames 0 to {FRAMES - 1}")
+    return chosen
 
 
-def _samples(path: str, frames: Callable[[str], Sequence[int]]) -> Iterator[Sample]:
+def _samples(path: str, frames: Callable[[str], Iterable[int]]) -> Iterator[Sample]:
     with open(path, "rb") as file:
         done: set[str] = set()
         sample: _Sample | None = None
@@ -141,19 +147,37 @@ def _voxels(archive: Mapping[str, NDArray[np.uint8]], asset_id: str, where: str)
     return np.unpackbits(packed, bitorder="big").reshape(GRID).view(np.bool_)
 
 
+class _Header(tarfile.TarInfo):
+    """A member's header whose size is looked at before anything of that size is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        header = super().frombuf(buf, encoding, errors)
+        _look_at_size(header.size)
+        return header
+
+
+def _look_at_size(size: int) -> None:
+    if not 0 <= size <= LARGEST_MEMBER_BYTES:
+        raise tarfile.ReadError(f"a size of {size} bytes")
+
+
 def _members(path: str, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
     """Yield (name, bytes) of each member of a tar. Raises ExportError unless it is whole: tarfile takes one that was cut between two members for complete."""
     name = "its first member"
     try:
-        with tarfile.open(fileobj=file, mode="r:") as tar:
+        with tarfile.open(fileobj=file, mode="r:", tarinfo=_Header) as tar:
             while (member := tar.next()) is not None:
                 name = member.name
+                _look_at_size(member.size)  # again: further headers may have given it another
                 content = tar.extractfile(member) if member.isreg() else None
                 if content is None:
                     raise ExportError(f"{path}: {name}", "no regular file", "files alone")
                 yield name, content.read()
             end = tar.offset
-    except tarfile.TarError as error:
+    except ExportError:
+        raise
+    except (tarfile.TarError, OverflowError, ValueError) as error:
         raise ExportError(path, f"cannot be read at or after {name} ({error})", "a whole tar") from error
     file.seek(end)
     block, zeros = file.read(BLOCK_BYTES), 0

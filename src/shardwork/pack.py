@@ -54,7 +54,8 @@ class PlannedShard:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The shards of one folder. prefix : how their names begin.   per_shard : units in each but the last.   version : raised when a change of code
-    changes the bytes of a tar.   beside : names of the caller's own files in the folder, such as an index.
+    changes the bytes of a tar.   beside : names of the caller's own files in the folder, such as an index.   others : what decides those files
+    and no shard: with other ones it is another plan, whose shards are kept.
     """
 
     prefix: str
@@ -62,12 +63,14 @@ class Plan:
     version: int
     shards: tuple[PlannedShard, ...]
     beside: tuple[str, ...] = ()
+    others: Json = None
 
     def as_json(self) -> dict[str, Json]:
         """Return what the plan's record says of it."""
         shards = [[shard.name, shard.digest()] for shard in self.shards]
         units = sum(len(shard.units) for shard in self.shards)
-        return {"digest": digest_value(shards), "per_shard": self.per_shard, "shards": len(shards), "units": units, "version": self.version}
+        digest = digest_value(shards if self.others is None else [shards, self.others])
+        return {"digest": digest, "per_shard": self.per_shard, "shards": len(shards), "units": units, "version": self.version}
 
     def owns(self, name: str) -> bool:
         """Return whether a file name is one that shards of this folder can have."""

@@ -25,7 +25,7 @@ from shardwork.errors import DataError
 from shardwork.pack import PlannedShard, Unit
 from tests.contract.contract import small_disk, strace
 from tests.contract.release import needs_strace
-from tests.sam3dvid.exports import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, flags, make_dataset, repaint
+from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, flags, make_dataset, repaint
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes w
 from reelmill.config import AssetsConfig
 from sam3dvid.export.rights import background_rights
 from sam3dvid.export.settings import RELEASE_LICENSES
-from tests.sam3dvid.exports import IDS, SPLIT, change_json, clip_folder, export, make_dataset
+from tests.sam3dvid.exported_datasets import IDS, SPLIT, change_json, clip_folder, export, make_dataset
 
 
 @pytest.fixture

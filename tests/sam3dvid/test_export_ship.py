@@ -16,7 +16,7 @@ pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes w
 from sam3dvid.export.__main__ import main
 from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.datasets import write_dataset
-from tests.sam3dvid.exports import change_json
+from tests.sam3dvid.exported_datasets import change_json
 
 
 @pytest.fixture(scope="module")

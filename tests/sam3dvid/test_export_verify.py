@@ -18,7 +18,7 @@ from sam3dvid.export.__main__ import main
 from sam3dvid.export.verify import verify_export
 from shardwork.digests import seal, sha256_file, unseal
 from shardwork.jsonio import read_json, write_json
-from tests.sam3dvid.exports import IDS, SPLIT, add_clip, change_json, clip_folder, export, make_dataset, members, repaint
+from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, make_dataset, members, repaint
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes w
 from sam3dvid.export.pictures import jpeg, mask_png, psnr_db
 from sam3dvid.export.voxels import packed_voxels, write_voxels
 from shardwork.digests import unseal
-from tests.sam3dvid.exports import IDS, clip_folder, export, files, flags, make_dataset, members
+from tests.sam3dvid.exported_datasets import IDS, clip_folder, export, files, flags, make_dataset, members
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS_9_2 = {"clip_id", "split", "seed", "num_objects", "generator_version", "git_commit", "K", "T_cw", "objects", "visibility"}
@@ -90,7 +90,7 @@ def test_sample_json_tells_the_background_s_provenance_as_the_clip_does(dataset,
 
 
 def test_blender_version_is_told_only_where_the_clip_tells_it(dataset, tmp_path):
-    from tests.sam3dvid.exports import change_json
+    from tests.sam3dvid.exported_datasets import change_json
 
     copy = tmp_path / "dataset"
     shutil.copytree(dataset, copy)

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from sam3dvid.export.settings import add_export_flags, add_release_flags, export_settings
+from sam3dvid.export.settings import add_export_flags, add_release_flags, export_settings, release_settings
 from sam3dvid.stage import SPLITS
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, fault_from, plain, print_error
@@ -47,7 +47,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _ship(args: argparse.Namespace) -> int:
     from sam3dvid.export.ship import ship_split
 
-    shipped = ship_split(args.dataset, args.split, args.out, args.releasable_only, args.release_licenses, args.any_size)
+    shipped = ship_split(args.dataset, args.split, args.out, release_settings(args))
     left_out = f", {len(shipped.left_out)} left out" if shipped.left_out else ""
     print(plain(f"{args.out}: {shipped.clips} clips{left_out}, {shipped.assets} assets, {shipped.written.size_bytes} bytes, sha256 {shipped.written.sha256}"))
     if shipped.refused:

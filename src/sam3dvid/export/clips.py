@@ -29,7 +29,7 @@ TAIL_BYTES = 4096
 
 
 def bad_clip(where: object, found: str, expected: str) -> AssetRefused:
-    """Return the error for a clip that cannot be exported."""
+    """Return the error for a clip, or a file of one, that cannot be exported."""
     return AssetRefused("bad_clip", where, found, expected)
 
 
@@ -75,7 +75,7 @@ def read_clip_ids(dataset: Path, split: str, empty: bool = False) -> list[str]:
     path = dataset / MANIFEST
     if not path.is_file():
         raise DataError("bad_argument", dataset, f"no {MANIFEST}", "the folder of a dataset", f"name the folder that holds {MANIFEST}")
-    ids = []
+    ids: dict[str, None] = {}
     for number, line in enumerate(read_jsonl(path), 1):
         where = f"{path}:{number}"
         if not (isinstance(line, dict) and isinstance(line.get("clip_id"), str) and is_clip_id(line["clip_id"]) and line.get("split") in SPLITS):
@@ -83,7 +83,9 @@ def read_clip_ids(dataset: Path, split: str, empty: bool = False) -> list[str]:
         if line["split"] == split:
             if line.get("path") != f"clips/{split}/{line['clip_id']}":
                 raise bad_clip(where, f"the path {line.get('path')!r}", f"clips/{split}/{line['clip_id']}")
-            ids.append(line["clip_id"])
+            if line["clip_id"] in ids:
+                raise bad_clip(where, f"clip {line['clip_id']} of {split} again", "each clip once")
+            ids[line["clip_id"]] = None
     if not ids and not empty:
         raise DataError("bad_argument", path, f"no clip of split {split}", "at least one", "name the split that the dataset has")
     return sorted(ids)
@@ -139,15 +141,16 @@ def _key(record: Any, key: str, where: object) -> Any:
 
 def _numbers(value: Json, shape: tuple[int, ...], where: object) -> Json:
     """Return nested lists of finite numbers if they are of this shape."""
-    if not _is_array(value, shape):
+    if not is_array(value, shape):
         raise bad_clip(where, repr(value)[:60], f"finite numbers of shape {shape}")
     return value
 
 
-def _is_array(value: Json, shape: tuple[int, ...]) -> bool:
+def is_array(value: Json, shape: tuple[int, ...]) -> bool:
+    """Return whether a value is nested lists of finite numbers, of this shape."""
     if not shape:
         return type(value) in (int, float) and math.isfinite(value)
-    return isinstance(value, list) and len(value) == shape[0] and all(_is_array(one, shape[1:]) for one in value)
+    return isinstance(value, list) and len(value) == shape[0] and all(is_array(one, shape[1:]) for one in value)
 
 
 def _object(record: Any, k: int, where: str) -> dict[str, Json]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sam3dvid.export.clips import fingerprint_of, read_clip, sample_json
-from sam3dvid.export.pictures import psnr_db
+from sam3dvid.export.pictures import NO_PICTURE, psnr_db
 from sam3dvid.export.voxels import packed_voxels, voxels_path
 from shardwork.errors import DataError, Problem
 from shardwork.jsonio import Json, dumps, loads
@@ -24,7 +24,7 @@ NEAR_DB = 0.01
 def against_clip(dataset: Path, index: Mapping[str, Json], clip_id: str, sample: Mapping[str, bytes], info: Mapping[str, Json] | None) -> Iterator[Problem]:
     """Yield what differs between a sample and its clip: the fingerprint, JSON values, mask pixels, and the least PSNR from that noted.
 
-    sample : member name -> bytes, complete.   info : its JSON, None if it is none.
+    sample : member name -> bytes, complete.   info : its JSON, None if it is none.   Raises OSError where the machine fails.
     """
     noted = index["clips"][clip_id]
     try:
@@ -43,10 +43,10 @@ def against_clip(dataset: Path, index: Mapping[str, Json], clip_id: str, sample:
                 yield Problem(f"{clip_id}.json: {key}", _difference(info[key], wanted[key]), "the value of the dataset's clip")
     least = []
     for field, name in clip.pictures():
-        member = f"{clip_id}.{field}"
+        member, data = f"{clip_id}.{field}", (clip.folder / name).read_bytes()
         try:
-            source, exported = _pixels((clip.folder / name).read_bytes()), _pixels(sample[member])
-        except (OSError, SyntaxError, ValueError) as error:
+            source, exported = _pixels(data, "PNG"), _pixels(sample[member], "JPEG" if field.startswith("rgb.") else "PNG")
+        except NO_PICTURE as error:
             yield Problem(member, f"cannot be compared with {name} ({error})", "pictures that can be decoded")
             continue
         if source.shape != exported.shape:
@@ -59,8 +59,8 @@ def against_clip(dataset: Path, index: Mapping[str, Json], clip_id: str, sample:
         yield Problem(min(least)[1], f"{min(least)[0]:.3f} dB against the dataset", f"{noted['psnr_min_db']:.3f} dB at least, as in the index")
 
 
-def _pixels(data: bytes) -> NDArray[Any]:
-    with Image.open(io.BytesIO(data)) as image:
+def _pixels(data: bytes, form: str) -> NDArray[Any]:
+    with Image.open(io.BytesIO(data), formats=[form]) as image:
         return np.asarray(image)
 
 

@@ -124,10 +124,10 @@ def read_index(folder: Path) -> dict[str, Json]:
     path = folder / EXPORT_INDEX
     if not path.is_file():
         raise bad_index(path, "no such file", "the index that an export writes last")
-    found = unseal(read_json(path))
+    found: dict[str, Json] | None = unseal(read_json(path))
     if found is None:
         raise bad_index(path, "not what its seal says: it was changed", "the index as it was written")
-    if not isinstance(found, dict) or found.get("kind") != KIND or found.get("format_version") != FORMAT_VERSION:
+    if found.get("kind") != KIND or found.get("format_version") != FORMAT_VERSION:
         raise bad_index(path, f"kind {found.get('kind')!r}, version {found.get('format_version')!r}", f"{KIND!r}, version {FORMAT_VERSION!r}")
     if found.keys() != KEYS or found["split"] not in SPLITS:
         raise bad_index(path, f"the keys {', '.join(sorted(found.keys() ^ KEYS)) or 'of another split'}", "the keys of the format")

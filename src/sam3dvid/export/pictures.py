@@ -15,7 +15,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, features
 
-from sam3dvid.codes import AssetRefused
+from sam3dvid.export.clips import bad_clip
 from shardwork.jsonio import Json
 
 Picture = NDArray[np.uint8]
@@ -30,6 +30,8 @@ PNG_START = b"\x89PNG\r\n\x1a\n"
 PIXELS_ALONE = {b"IHDR", b"IDAT", b"IEND"}
 GRAY, RGB, PALETTE = 0, 2, 3
 """Colour types of a PNG file's header."""
+NO_PICTURE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
+"""What Pillow makes of damaged bytes in memory."""
 
 
 def encoders() -> dict[str, Json]:
@@ -44,15 +46,10 @@ def _libjpeg() -> str:
     return f"libjpeg-turbo {turbo}" if turbo else f"libjpeg {features.version('jpg')}"
 
 
-def bad_picture(where: object, found: str, expected: str) -> AssetRefused:
-    """Return the error for a picture that cannot be exported."""
-    return AssetRefused("bad_clip", where, found, expected)
-
-
 def _chunks(data: bytes, where: object) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the kind and the content of each chunk of a PNG file. Raises AssetRefused (bad_clip) unless all are whole and nothing follows the last."""
     if not data.startswith(PNG_START):
-        raise bad_picture(where, f"begins with {data[:8]!r}", "a PNG file")
+        raise bad_clip(where, f"begins with {data[:8]!r}", "a PNG file")
     at, view = len(PNG_START), memoryview(data)
     while at + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, at)
@@ -61,26 +58,26 @@ def _chunks(data: bytes, where: object) -> Iterator[tuple[bytes, memoryview]]:
             break
         kind = data[at + 4 : at + 8]
         if zlib.crc32(view[at + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
-            raise bad_picture(where, f"a wrong checksum of its part {kind!r}", "a whole PNG file")
+            raise bad_clip(where, f"a wrong checksum of its part {kind!r}", "a whole PNG file")
         yield kind, view[at + 8 : end]
         at = end + 4
         if kind == b"IEND":
             if at < len(data):
-                raise bad_picture(where, f"{len(data) - at} bytes after its end", "a whole PNG file")
+                raise bad_clip(where, f"{len(data) - at} bytes after its end", "a whole PNG file")
             return
-    raise bad_picture(where, "cut short", "a whole PNG file")
+    raise bad_clip(where, "cut short", "a whole PNG file")
 
 
 def _look(data: bytes, where: object, width: int, height: int) -> tuple[int, bool]:
     """Return a PNG file's colour type, and whether it holds pixels alone. Every checksum is compared: decoders let some flipped bytes pass."""
     parts = list(_chunks(data, where))
     if parts[0][0] != b"IHDR" or len(parts[0][1]) != 13:
-        raise bad_picture(where, "no header", "a whole PNG file")
+        raise bad_clip(where, "no header", "a whole PNG file")
     found_width, found_height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", parts[0][1])
     if (found_width, found_height) != (width, height):
-        raise bad_picture(where, f"{found_width} x {found_height} pixels", f"{width} x {height}")
+        raise bad_clip(where, f"{found_width} x {found_height} pixels", f"{width} x {height}")
     if bits != 8:
-        raise bad_picture(where, f"{bits} bits a channel", "8")
+        raise bad_clip(where, f"{bits} bits a channel", "8")
     return colour, not interlaced and {kind for kind, _ in parts} == PIXELS_ALONE
 
 
@@ -88,10 +85,10 @@ def rgb_pixels(data: bytes, where: object, width: int, height: int) -> Picture:
     """Return the pixels of a frame: (H, W, 3) uint8, RGB.   data : a PNG file of 8 bits of RGB.   Raises AssetRefused (bad_clip)."""
     colour, _ = _look(data, where, width, height)
     if colour != RGB:
-        raise bad_picture(where, f"colour type {colour}", f"{RGB}, which is RGB")
+        raise bad_clip(where, f"colour type {colour}", f"{RGB}, which is RGB")
     found: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     if found is None or found.dtype != np.uint8 or found.shape != (height, width, 3):
-        raise bad_picture(where, "cannot be decoded", "a whole PNG file")
+        raise bad_clip(where, "cannot be decoded", "a whole PNG file")
     pixels: Picture = cv2.cvtColor(found, cv2.COLOR_BGR2RGB)
     return pixels
 
@@ -104,12 +101,12 @@ def mask_png(data: bytes, where: object, width: int, height: int, num_objects: i
     """
     colour, alone = _look(data, where, width, height)
     if colour not in (GRAY, PALETTE):
-        raise bad_picture(where, f"colour type {colour}", f"{GRAY} or {PALETTE}, which are gray and palette")
+        raise bad_clip(where, f"colour type {colour}", f"{GRAY} or {PALETTE}, which are gray and palette")
     pixels = _decoded(data, where)
     if pixels.dtype != np.uint8 or pixels.shape != (height, width):
-        raise bad_picture(where, f"pixels of shape {pixels.shape}", f"({height}, {width})")
+        raise bad_clip(where, f"pixels of shape {pixels.shape}", f"({height}, {width})")
     if (most := int(pixels.max(initial=0))) > num_objects:
-        raise bad_picture(where, f"the object number {most}", f"0 to {num_objects}")
+        raise bad_clip(where, f"the object number {most}", f"0 to {num_objects}")
     if colour == GRAY and alone:
         return data
     buffer = io.BytesIO()
@@ -122,8 +119,8 @@ def _decoded(data: bytes, where: object) -> Picture:
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             return np.asarray(image)
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError) as error:  # all of it is in memory
-        raise bad_picture(where, f"cannot be decoded ({error})", "a whole PNG file") from error
+    except NO_PICTURE as error:
+        raise bad_clip(where, f"cannot be decoded ({error})", "a whole PNG file") from error
 
 
 def jpeg(pixels: Picture) -> bytes:

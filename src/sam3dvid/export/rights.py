@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sam3dvid.assets.audit import releasable
 from sam3dvid.assets.licenses import UNKNOWN, license_of
 from sam3dvid.backgrounds.pool import SA1B, SA1B_LICENSE
 from sam3dvid.codes import AssetRefused
+from sam3dvid.export.clips import Clip, bad_clip
+from sam3dvid.export.voxels import check_voxels, voxels_path
 from sam3dvid.stage import asset_of
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, read_json
@@ -47,3 +50,27 @@ def refusals(assets: Mapping[str, Mapping[str, Json]], image_id: str, background
     """Return why a clip may not be released, empty if it may.   assets : id -> rights of its assets."""
     found = [f"asset {asset_id}: {rights['license']}" for asset_id, rights in sorted(assets.items()) if not rights["releasable"]]
     return found + ([] if background["releasable"] else [f"background {image_id}: {background['license']}"])
+
+
+@dataclass(slots=True)
+class Rights:
+    """Rights of the assets and backgrounds seen so far, so that each is looked up once.   allow : licences under which they may be released."""
+
+    dataset: Path
+    split: str
+    allow: str
+    assets: dict[str, dict[str, Json]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[str, Json]] = field(default_factory=dict)
+
+    def of(self, clip: Clip) -> tuple[str, list[str]]:
+        """Return the id of a clip's background, and why the clip may not be released. Raises AssetRefused (bad_asset, bad_clip)."""
+        for asset_id in clip.assets:
+            if asset_id not in self.assets:
+                check_voxels(voxels_path(self.dataset, self.split, asset_id))
+                self.assets[asset_id] = asset_rights(self.dataset, self.split, asset_id, self.allow)
+        background = clip.given["background"]
+        image_id = str(background.get("image_id", ""))
+        rights = background_rights(background, self.allow)
+        if self.backgrounds.setdefault(image_id, rights) != rights:
+            raise bad_clip(clip.folder / "meta.json", f"another origin of background {image_id} than a clip before", "one origin an id")
+        return image_id, refusals({asset_id: self.assets[asset_id] for asset_id in clip.assets}, image_id, rights)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sam3dvid.codes import HINTS
-from sam3dvid.export.clips import Clip, fingerprint_of, read_clip, read_clip_ids
-from sam3dvid.export.index import Contents, index_of, read_index, voxels_name
-from sam3dvid.export.rights import asset_rights, background_rights, refusals
+from sam3dvid.export.clips import bad_clip, fingerprint_of, read_clip, read_clip_ids
+from sam3dvid.export.index import FORMAT_VERSION, Contents, index_of, read_index, voxels_name
+from sam3dvid.export.rights import Rights
 from sam3dvid.export.settings import FAIL, LEAST_PSNR_DB, ExportSettings
 from sam3dvid.export.shards import ShardWriter, all_encoders
-from sam3dvid.export.voxels import check_voxels, voxels_path, write_voxels
+from sam3dvid.export.voxels import voxels_path, write_voxels
 from sam3dvid.stage import EXPORT_INDEX, EXPORT_VERSION, SPLITS
-from shardwork.digests import seal
+from shardwork.digests import seal, sha256_file
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, write_json
 from shardwork.pack import RECORD_NAME, PackOptions, Unit, cut_plan, pack_shards, say
@@ -37,7 +37,9 @@ def export_split(dataset: Path, split: str, out: Path, settings: ExportSettings,
     check_folder(out, split)
     contents, units = gather(dataset, split, settings)
     voxels = voxels_name(split)
-    plan = cut_plan(split, units, settings.clips_per_shard, EXPORT_VERSION, beside=(EXPORT_INDEX, voxels))
+    # voxels stand in a file beside the shards, which they do not change, and decide the export as clips do
+    others = [FORMAT_VERSION, {asset_id: sha256_file(voxels_path(dataset, split, asset_id)) for asset_id in contents.assets}]
+    plan = replace(cut_plan(split, units, settings.clips_per_shard, EXPORT_VERSION, beside=(EXPORT_INDEX, voxels)), others=others)
     index: dict[str, Json] = {}
 
     def finish(packed: dict[str, Written]) -> None:
@@ -88,34 +90,9 @@ def _index_if_ours(out: Path) -> dict[str, Json] | None:
         return None
 
 
-@dataclass(slots=True)
-class _Rights:
-    """Rights of the assets and backgrounds seen so far, so that each is looked up once."""
-
-    dataset: Path
-    split: str
-    allow: str
-    assets: dict[str, dict[str, Json]]
-    backgrounds: dict[str, dict[str, Json]]
-
-    def of(self, clip: Clip) -> tuple[str, list[str]]:
-        """Return the id of a clip's background, and why the clip may not be released."""
-        for asset_id in clip.assets:
-            if asset_id not in self.assets:
-                check_voxels(voxels_path(self.dataset, self.split, asset_id))
-                self.assets[asset_id] = asset_rights(self.dataset, self.split, asset_id, self.allow)
-        background = clip.given["background"]
-        image_id = str(background.get("image_id", ""))
-        rights = background_rights(background, self.allow)
-        if self.backgrounds.setdefault(image_id, rights) != rights:
-            where, hint = clip.folder / "meta.json", HINTS["bad_clip"]
-            raise DataError("bad_clip", where, f"another origin of background {image_id} than a clip before", "one origin an id", hint)
-        return image_id, refusals({asset_id: self.assets[asset_id] for asset_id in clip.assets}, image_id, rights)
-
-
 def gather(dataset: Path, split: str, settings: ExportSettings) -> tuple[Contents, list[Unit]]:
     """Return what the index says of the clips that are exported, and their units. No picture is read whole. Raises as `export_split`."""
-    rights = _Rights(dataset, split, settings.release_licenses, {}, {})
+    rights = Rights(dataset, split, settings.release_licenses)
     encoders = all_encoders()
     clips: dict[str, dict[str, Json]] = {}
     left_out: dict[str, list[str]] = {}
@@ -127,7 +104,7 @@ def gather(dataset: Path, split: str, settings: ExportSettings) -> tuple[Content
             left_out[clip_id] = refused
             continue
         if frames not in (0, clip.frames):
-            raise DataError("bad_clip", clip.folder, f"{clip.frames} frames", f"{frames} as the clips before", HINTS["bad_clip"])
+            raise bad_clip(clip.folder, f"{clip.frames} frames", f"{frames} as the clips before")
         fingerprint, frames = fingerprint_of(clip), clip.frames
         clips[clip_id] = {"assets": list(clip.assets), "background": image_id, "fingerprint": fingerprint, "refusals": refused, "releasable": not refused}
         # another encoder makes other bytes, so a folder with some of each is refused

@@ -64,6 +64,11 @@ def add_export_flags(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--replan", action="store_true", help=text)
 
 
+def release_settings(args: argparse.Namespace) -> ExportSettings:
+    """Return what the flags of `add_release_flags` say."""
+    return ExportSettings(releasable_only=args.releasable_only, release_licenses=args.release_licenses, any_size=args.any_size)
+
+
 def export_settings(args: argparse.Namespace) -> ExportSettings:
     """Return what the flags of `add_export_flags` say."""
     return ExportSettings(args.clips_per_shard, args.releasable_only, args.psnr, args.release_licenses, args.any_size)

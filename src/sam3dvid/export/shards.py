@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from sam3dvid.codes import HINTS
-from sam3dvid.export.clips import Clip, end_of, read_clip, sample_json
+from sam3dvid.export.clips import Clip, bad_clip, end_of, read_clip, sample_json
 from sam3dvid.export.pictures import encoders, jpeg, mask_png, psnr_db, rgb_pixels
 from sam3dvid.export.settings import LEAST_PSNR_DB
 from shardwork.errors import DataError
@@ -118,4 +117,4 @@ def _read(clip: Clip, name: str) -> bytes:
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise DataError("bad_clip", path, "no such file", "a picture of the clip", HINTS["bad_clip"]) from error
+        raise bad_clip(path, "no such file", "a picture of the clip") from error

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sam3dvid.composite.rendered import frame_names
 from sam3dvid.export.clips import bad_clip, read_clip, read_clip_ids
-from sam3dvid.export.rights import asset_rights, background_rights, refusals
+from sam3dvid.export.rights import Rights
 from sam3dvid.export.run import check_apart
-from sam3dvid.export.settings import RELEASE_LICENSES
+from sam3dvid.export.settings import ExportSettings
 from sam3dvid.stage import CONFIG, MANIFEST, asset_of
 from shardwork.errors import DataError
 from shardwork.files import retract, write_bytes
-from shardwork.jsonio import Json, dumps, read_jsonl
+from shardwork.jsonio import dumps, read_jsonl
 from shardwork.tarball import Member, Written, write_tar
 
 ROOT = "dataset"
@@ -35,38 +35,34 @@ class Shipped:
     left_out: dict[str, list[str]]
 
 
-def ship_split(dataset: Path, split: str, out: Path, releasable_only: bool = False, allow: str = RELEASE_LICENSES, any_size: bool = False) -> Shipped:
+def ship_split(dataset: Path, split: str, out: Path, settings: ExportSettings) -> Shipped:
     """Write FILE.tar and FILE.tar.sha256, each atomically, the digest last.
 
+    settings : which clips are taken; what concerns shards has no part in it.
     The tar is not compressed: its pictures are already. Members are sorted by path, with fixed fields; links are followed.
     Raises DataError (bad_argument), AssetRefused (bad_clip, bad_asset) for what is missing or does not belong into a clip's folder.
     """
     if out.suffix != ".tar":
         raise DataError("bad_argument", "--out", str(out), "a name that ends in .tar", "name the file to write")
     check_apart(out, dataset)
-    clips, assets, refused, left_out = _choose(dataset, split, releasable_only, allow, any_size)
+    clips, assets, refused, left_out = _choose(dataset, split, settings)
     retract(checksum := out.with_name(f"{out.name}.sha256"))
     written = write_tar(out, _members(dataset, split, clips, sorted(assets)))
     write_bytes(checksum, f"{written.sha256}  {out.name}\n".encode())
     return Shipped(written, len(clips), len(assets), refused, left_out)
 
 
-def _choose(
-    dataset: Path, split: str, releasable_only: bool, allow: str, any_size: bool
-) -> tuple[dict[str, list[str]], set[str], dict[str, list[str]], dict[str, list[str]]]:
+def _choose(dataset: Path, split: str, settings: ExportSettings) -> tuple[dict[str, list[str]], set[str], dict[str, list[str]], dict[str, list[str]]]:
     """Return the clips with the names of their files, the assets they use, those that may not be released, and those left out for it."""
     clips: dict[str, list[str]] = {}
     assets: set[str] = set()
     refused: dict[str, list[str]] = {}
     left_out: dict[str, list[str]] = {}
-    rights: dict[str, dict[str, Json]] = {}
+    rights = Rights(dataset, split, settings.release_licenses)
     for clip_id in read_clip_ids(dataset, split):
-        clip = read_clip(dataset, split, clip_id, any_size)
-        for asset_id in set(clip.assets) - rights.keys():
-            rights[asset_id] = asset_rights(dataset, split, asset_id, allow)
-        background = clip.given["background"]
-        why = refusals({one: rights[one] for one in clip.assets}, str(background.get("image_id", "")), background_rights(background, allow))
-        if why and releasable_only:
+        clip = read_clip(dataset, split, clip_id, settings.any_size)
+        _, why = rights.of(clip)
+        if why and settings.releasable_only:
             left_out[clip_id] = why
             continue
         if why:

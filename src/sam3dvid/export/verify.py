@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sam3dvid.export.clips import read_clip_ids
+from sam3dvid.export.clips import VISIBILITY_KEYS, WORLD_POSE, is_array, read_clip_ids
 from sam3dvid.export.compare import against_clip, against_voxels
 from sam3dvid.export.index import read_index, voxels_name
 from sam3dvid.export.shards import member_names
@@ -27,6 +27,7 @@ from shardwork.tarscan import posix_header, scan_tar
 SAMPLE_KEYS = frozenset("K T_cw background clip_id generator_version git_commit num_objects objects seed split visibility".split())
 OPTIONAL_KEYS = frozenset(("blender_version",))
 OBJECT_KEYS = frozenset("k asset_id R_wo t_wo s_wo R_co t_co s_co".split())
+SHOWN = 60
 HIDDEN = (RECORD_NAME, f"{RECORD_NAME}.lock")
 
 
@@ -227,14 +228,27 @@ def _look_at_json(look: _Shard, clip_id: str, where: str, data: bytes) -> dict[s
         return None
     for key in sorted((SAMPLE_KEYS - info.keys()) | (info.keys() - SAMPLE_KEYS - OPTIONAL_KEYS)):
         look.add(where, f"{'an extra' if key in info else 'no'} key {key!r}", f"the keys {', '.join(sorted(SAMPLE_KEYS))}")
-    for key, wanted in (("clip_id", clip_id), ("split", look.index["split"])):
+    objects, visibility, frames = info.get("objects"), info.get("visibility"), look.index["frames"]
+    if not isinstance(objects, list) or not isinstance(visibility, dict) or visibility.keys() != set(VISIBILITY_KEYS):
+        look.add(f"{where}: objects, visibility", "another layout", f"a list, and an object with {', '.join(VISIBILITY_KEYS)}")
+        return info
+    for key, wanted in (("clip_id", clip_id), ("split", look.index["split"]), ("num_objects", len(objects))):
         if key in info and info[key] != wanted:
-            look.add(f"{where}: {key}", repr(info[key]), repr(wanted))
-    objects = info.get("objects")
-    if isinstance(objects, list):
-        for number, one in enumerate(objects):
-            if not isinstance(one, dict) or one.keys() != OBJECT_KEYS or one["k"] != number + 1:
-                look.add(f"{where}: objects[{number}]", "another layout", f"k = {number + 1} and the keys {', '.join(sorted(OBJECT_KEYS))}")
-            elif one["asset_id"] not in look.index["assets"]:
-                look.add(f"{where}: objects[{number}]", f"asset {one['asset_id']}", "an asset of the index")
+            look.add(f"{where}: {key}", plain(repr(info[key])[:SHOWN]), repr(wanted))
+    _look_at_arrays(look, where, info, {"K": (3, 3), "T_cw": (frames, 4, 4)})
+    _look_at_arrays(look, f"{where}: visibility", visibility, dict.fromkeys(VISIBILITY_KEYS, (frames, len(objects))))
+    for number, one in enumerate(objects):
+        at = f"{where}: objects[{number}]"
+        if not isinstance(one, dict) or one.keys() != OBJECT_KEYS or one["k"] != number + 1:
+            look.add(at, "another layout", f"k = {number + 1} and the keys {', '.join(sorted(OBJECT_KEYS))}")
+            continue
+        if not isinstance(one["asset_id"], str) or one["asset_id"] not in look.index["assets"]:
+            look.add(at, f"asset {plain(str(one['asset_id'])[:SHOWN])}", "an asset of the index")
+        _look_at_arrays(look, at, one, {**WORLD_POSE, "R_co": (frames, 3, 3), "t_co": (frames, 3), "s_co": (frames, 3)})
     return info
+
+
+def _look_at_arrays(look: _Shard, where: str, record: Mapping[str, Json], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    for key, shape in shapes.items():
+        if key in record and not is_array(record[key], shape):
+            look.add(f"{where}: {key}", plain(repr(record[key])[:SHOWN]), f"finite numbers of shape {shape}")

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from sam3dvid.sam3d import ours_to_sam3d, sam3d_to_ours
-from sam3dvid.validate.kinds import Float
+from sam3dvid.validate.kinds import EXACT, Float
 from sam3dvid.validate.report import CONVENTION, Found
 from sam3dvid.validate.schema import Placed
 from shardwork.jsonio import Json
 
-LIMIT = 1e-12
-"""How far the two may lie apart, in the object's distance and in focal lengths. Rounding keeps to a hundredth of it."""
+LIMIT = 5 * EXACT
+"""How far the two may lie apart, in the object's distance, and a pose turned there and back from itself.
+
+A rotation that T1 takes may scale by half of EXACT, and R_co is a product of two: the quaternion cannot keep that. Of exact rotations, rounding keeps to 1e-14.
+"""
 SEEN = 1e-3
 """What a wrong reading must be off by in some frame of a clip, in the object's distance: half a pixel."""
 GLTF_ROWS = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
@@ -37,7 +40,7 @@ The last is right for an object in the middle of the picture, as the one object 
 class Agreement:
     """What T6 measured of a clip.
 
-    poses : frames times objects.   off : greatest distance between a point by SAM 3D's transform and by ours, or between their images.
+    poses : frames times objects.   off : greatest distance between a point by SAM 3D's transform and by ours, in the object's distance.
     back : greatest difference of a pose turned there and back.   controls : wrong reading -> the most that it is off.
     """
 
@@ -71,7 +74,7 @@ def look_at_convention(found: Found, clip: str, T_cw: Float | None, placed: Sequ
     agreement = Agreement(
         clip,
         t_co.shape[0] * t_co.shape[1],
-        max(_most((theirs - ours) / distance), _most(_seen(theirs, ours))),
+        _most((theirs - ours) / distance),
         max(_most(one - other) for one, other in zip(back, (R_co, t_co, s_co), strict=True)),
         {
             COLUMNS: _most((by_rows(q * [1, -1, -1, -1], t, scale, axes) - ours) / distance),
@@ -103,14 +106,6 @@ def by_rows(q: Float, t: Float, s: Float, axes: Float) -> Float:
     rows = np.hstack([CORNERS[:, :3] @ GLTF_ROWS, CORNERS[:, 3:]])
     placed: Float = (rows @ size @ turn @ move)[..., :3] @ axes
     return placed
-
-
-def _seen(theirs: Float, ours: Float) -> Float:
-    """Return how far the images of points lie apart, in focal lengths, 0 for points that are not before the camera in both."""
-    before = (theirs[..., 2] > 0) & (ours[..., 2] > 0)
-    z, other = (np.where(before, points[..., 2], 1.0)[..., None] for points in (theirs, ours))
-    apart: Float = (theirs[..., :2] / z - ours[..., :2] / other) * before[..., None]
-    return apart
 
 
 def _most(values: Float) -> float:

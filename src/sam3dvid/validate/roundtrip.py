@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sam3dvid.export_reader import ExportError, iter_samples, load_voxels, open_voxels
+from sam3dvid.export_reader import FRAMES, ExportError, iter_samples, load_voxels, open_voxels
 from sam3dvid.validate.dataset import Unreadable, parse_array, read_bytes, read_json
 from sam3dvid.validate.determinism import first_other
 from sam3dvid.validate.kinds import Float, Values, shown
@@ -24,7 +24,7 @@ from sam3dvid.validate.schema import Size, look_at_cameras, look_at_objects
 from shardwork.errors import DataError
 from shardwork.jsonio import Json
 
-SHARD = re.compile(r"(eval|train)-[0-9]{6}\.tar")
+SHARD = re.compile(r"(eval|train)-[0-9]{6,}\.tar")
 GRID = (64, 64, 64)
 FROM_META = ("clip_id", "split", "seed", "num_objects", "generator_version", "git_commit")
 OPTIONAL = ("blender_version", "background")
@@ -44,7 +44,7 @@ Picture = NDArray[np.uint8]
 
 
 @dataclass(slots=True)
-class Exchange:
+class ShardMeasures:
     """What T5 measured of a shard.   clips : ids in their order.   assets : those they use.   psnr_db : of each clip's frames, the least."""
 
     shard: str
@@ -54,11 +54,30 @@ class Exchange:
     below: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The export of a split beside its dataset.   root, folder : of the dataset and of the export.   clips : ids to compare, all if empty.
+
+    tell : whether T1 was not asked for, so that what it would say of files that block T5 is told here.
+    """
+
+    root: Path
+    folder: Path
+    split: str
+    clips: Collection[str] = ()
+    tell: bool = False
+
+    def takes(self, clip_id: str) -> bool:
+        """Return whether a clip is compared."""
+        return not self.clips or clip_id in self.clips
+
+
 def shards_of(export: Path, splits: Collection[str]) -> list[tuple[str, str]]:
-    """Return (split, file name) of the shards in an export's folder, sorted.   Raises DataError (bad_argument) unless they are of one of the chosen splits."""
+    """Return (split, file name) of the shards in an export's folder, in order.   Raises DataError (bad_argument) unless all are of one chosen split."""
     if not export.is_dir():
         raise DataError("bad_argument", export, "no such folder", "the folder of an export", "name the folder with index.json")
-    names = sorted(path.name for path in export.iterdir())
+    # a millionth shard has a digit more than those before it
+    names = sorted((path.name for path in export.iterdir()), key=lambda name: (len(name), name))
     found = [(match[1], name) for name in names if (match := SHARD.fullmatch(name))]
     if len({split for split, _ in found}) != 1 or found[0][0] not in splits:
         said = f"shards of {' and '.join(sorted({split for split, _ in found})) or 'no split'}"
@@ -66,20 +85,17 @@ def shards_of(export: Path, splits: Collection[str]) -> list[tuple[str, str]]:
     return found
 
 
-def look_at_shard(root: Path, export: Path, split: str, shard: str, clips: Collection[str], tell: bool = False) -> tuple[Found, Exchange]:
-    """Return how the samples of a shard differ from the dataset.
-
-    clips : ids to compare, all if empty.   tell : whether T1 was not asked for, so that what it would say of files that block T5 is told here.
-    Raises OSError.
-    """
-    found, seen = Found(), Exchange(shard)
+def look_at_shard(pair: Exported, shard: str) -> tuple[Found, ShardMeasures]:
+    """Return how the samples of a shard differ from the dataset; of clips that were not chosen no picture is decoded.   Raises OSError."""
+    found, seen = Found(), ShardMeasures(shard)
+    path = pair.folder / shard
     try:
-        for clip_id, rgb, visible, info in iter_samples(export / shard):
+        for clip_id, rgb, visible, info in iter_samples(path, lambda clip_id: range(FRAMES) if pair.takes(clip_id) else ()):
             seen.clips.append(clip_id)
-            if not clips or clip_id in clips:
-                _Sample(root, found, f"{shard}: {clip_id}", f"clips/{split}/{clip_id}", tell).compare(rgb, visible, info, seen)
+            if pair.takes(clip_id):
+                _Sample(pair, found, f"{shard}: {clip_id}", f"clips/{pair.split}/{clip_id}").compare(rgb, visible, info, seen)
     except ExportError as error:
-        found.add(EXPORT, error.where.replace(str(export / shard), shard, 1), error.found, error.expected)
+        found.add(EXPORT, error.where.replace(str(path), shard, 1), error.found, error.expected)
     found.counts["samples"] += len(seen.clips)
     return found, seen
 
@@ -87,10 +103,10 @@ def look_at_shard(root: Path, export: Path, split: str, shard: str, clips: Colle
 class _Sample:
     """One sample beside its clip.   where : shard and id, for faults.   clip : path of its folder in the dataset."""
 
-    def __init__(self, root: Path, found: Found, where: str, clip: str, tell: bool) -> None:
-        self.root, self.found, self.where, self.clip, self.tell = root, found, where, clip, tell
+    def __init__(self, pair: Exported, found: Found, where: str, clip: str) -> None:
+        self.root, self.found, self.where, self.clip, self.tell = pair.root, found, where, clip, pair.tell
 
-    def compare(self, rgb: Picture, visible: Picture, info: Json, seen: Exchange) -> None:
+    def compare(self, rgb: Picture, visible: Picture, info: Json, seen: ShardMeasures) -> None:
         if not (self.root / self.clip).is_dir():
             self._fault("", "no such clip in the dataset", "clips of the dataset")
             return
@@ -132,7 +148,7 @@ class _Sample:
         elif (off := float(np.abs(values - wanted).max())) > POSE:
             self._fault(f"json: {at}", f"off by {off:.3g}", f"that of T_cw and the object's pose, to {POSE:g}")
 
-    def _pictures(self, rgb: Picture, visible: Picture, seen: Exchange) -> None:
+    def _pictures(self, rgb: Picture, visible: Picture, seen: ShardMeasures) -> None:
         frames, height, width = visible.shape
         pictures = [read_png(self.root, f"{self.clip}/rgb/{t:03d}.png", "RGB", width, height) for t in range(frames)]
         masks = [read_png(self.root, f"{self.clip}/mask_visible/{t:03d}.png", "L", width, height) for t in range(frames)]
@@ -195,58 +211,59 @@ def psnr_db(one: Picture, other: Picture) -> float:
     return SAME_DB if square == 0 else 10 * math.log10(255**2 / square)
 
 
-def look_at_voxels(root: Path, export: Path, split: str, name: str, assets: Collection[str], whole: bool, tell: bool = False) -> Found:
+def look_at_voxels(pair: Exported, name: str, assets: Collection[str], whole: bool) -> Found:
     """Return how voxels_<split>.npz differs from the assets that the exported clips use.   whole : whether all clips were looked at.   Raises OSError."""
     found = Found()
-    if not (export / name).is_file():
+    if not (pair.folder / name).is_file():
         found.add(EXPORT, name, "no such file", "the voxels of the split's assets")
         return found
     try:
-        with open_voxels(export / name) as archive:
+        with open_voxels(pair.folder / name) as archive:
             keys = set(archive.files)
             if whole and (extra := keys - set(assets)):
                 found.add(EXPORT, name, f"assets that no exported clip uses: {listed(extra)}", "those of the exported clips")
             for asset_id in sorted(assets):
-                _voxels(root, found, archive, name, f"assets/{split}/{asset_id}/voxels.npy", asset_id, tell)
+                _look_at_grid(pair, found, archive, f"{name}: {asset_id}", asset_id)
     except ExportError as error:
         found.add(EXPORT, name, error.found, error.expected)
     return found
 
 
-def _voxels(root: Path, found: Found, archive: Any, name: str, path: str, asset_id: str, tell: bool) -> None:
+def _look_at_grid(pair: Exported, found: Found, archive: Mapping[str, Any], where: str, asset_id: str) -> None:
+    path = f"assets/{pair.split}/{asset_id}/voxels.npy"
     found.counts["voxels"] += 1
     try:
-        grid = parse_array(read_bytes(root, path), path, np.dtype(bool), GRID)
+        grid = parse_array(read_bytes(pair.root, path), path, np.dtype(bool), GRID)
         if apart := int(np.count_nonzero(load_voxels(archive, asset_id) != grid)):
-            found.add(EXPORT, f"{name}: {asset_id}", f"{apart} voxels differ", f"those of {path}")
+            found.add(EXPORT, where, f"{apart} voxels differ", f"those of {path}")
     except ExportError as error:
-        found.add(EXPORT, f"{name}: {asset_id}", error.found, error.expected)
+        found.add(EXPORT, where, error.found, error.expected)
     except Unreadable as error:
         found.block(EXPORT, path)
-        if tell:
+        if pair.tell:
             found.add(LAYOUT, error.problem.where, error.problem.found, error.problem.expected)
 
 
-def look_at_exchanges(found: Found, exchanges: Sequence[Exchange]) -> None:
+def look_at_order(found: Found, measured: Sequence[ShardMeasures]) -> None:
     """Note clips that stand in several places or out of order."""
-    every = [(clip_id, one.shard) for one in exchanges for clip_id in one.clips]
+    every = [(clip_id, one.shard) for one in measured for clip_id in one.clips]
     for (before, first), (clip_id, shard) in pairwise(every):
         if clip_id <= before:
             found.add(EXPORT, f"{shard}: {clip_id}", f"after clip {before} of {first}", "clips sorted by id, each once")
 
 
-def figures_of(exchanges: Sequence[Exchange], not_exported: int) -> Json:
+def figures_of(measured: Sequence[ShardMeasures], not_exported: int) -> Json:
     """Return what was measured ready for JSON, null where nothing was.   not_exported : how many of the chosen clips of the split no shard holds."""
-    psnr = {clip: value for one in exchanges for clip, value in one.psnr_db.items()}
+    psnr = {clip: value for one in measured for clip, value in one.psnr_db.items()}
     worst = min(psnr, key=lambda clip: psnr[clip], default=None)
     return {
         "clips": sorted(psnr),
-        "frames_below": sum(one.below for one in exchanges),
+        "frames_below": sum(one.below for one in measured),
         "not_exported": not_exported,
         "psnr_db_least": None if worst is None else psnr[worst],
         "psnr_db_least_clip": worst,
         "psnr_db_wanted": PSNR_DB,
-        "shards": len(exchanges),
+        "shards": len(measured),
     }
 
 

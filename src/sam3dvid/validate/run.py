@@ -69,25 +69,26 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     if unknown := set(choice.clips) - {clip_id for _, clip_id in chosen}:
         raise DataError("bad_argument", root, f"no clip {min(unknown)}", "ids of clips in the chosen splits", "see the folders under clips/")
     if not choice.clips and not chosen:
-        for suite in (VISIBILITY, GEOMETRY):
+        for suite in (VISIBILITY, GEOMETRY, CONVENTION):
             whole.block(suite, "clips")
         whole.add(LAYOUT, "clips", f"no clips in {' or '.join(choice.splits)}", "at least one clip")
+    looker = _Looker(root, choice, workers, progress)
     tasks: list[Task] = [("clip", *name) for name in chosen if set(choice.suites) & {*USUAL, CONVENTION}]
-    looked: dict[Task, Any] = _look(root, choice, tasks, workers, progress)
+    looked: dict[Task, Any] = looker.look(tasks)
     facts: list[ClipFacts] = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
     asset_tasks: list[Task] = []
     if LAYOUT in choice.suites:
         used = {(one.split, asset_id) for one in facts for asset_id, _ in one.objects}
         asset_tasks = [("asset", *name) for name in assets if name[0] in choice.splits and (not choice.clips or name in used)]
-        looked |= _look(root, choice, asset_tasks, workers, progress)
+        looked |= looker.look(asset_tasks)
     again_tasks: list[Task] = []
     if DETERMINISM in choice.suites and choice.again is not None:
         again_tasks = [("again", *name) for name in choice.again.clips_of(root, chosen, named=bool(choice.clips))]
-        looked |= _look(root, choice, again_tasks, workers, progress)
+        looked |= looker.look(again_tasks)
     export_tasks: list[Task] = []
     exchanged: Json = None
     if EXPORT in choice.suites and choice.export is not None:
-        of_export, exchanged = _look_at_export(whole, root, choice, choice.export, chosen, workers, progress)
+        of_export, exchanged = _look_at_export(whole, looker, choice.export, chosen)
         export_tasks = list(of_export)
         looked |= of_export
     asset_facts: list[AssetFacts] = [result[1] for task in asset_tasks if not isinstance(result := looked[task], Fault)]
@@ -114,24 +115,26 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     return report_of(parts, choice.suites, names, faults, figures)
 
 
-def _look_at_export(
-    whole: Found, root: Path, choice: Choice, export: Path, chosen: Sequence[tuple[str, str]], workers: int, progress: bool
-) -> tuple[dict[Task, Any], Json]:
+def _look_at_export(whole: Found, looker: _Looker, export: Path, chosen: Sequence[tuple[str, str]]) -> tuple[dict[Task, Any], Json]:
     """Return for each task of T5 what it found, or the fault that kept it from looking, and T5's figures. What concerns the whole export is noted."""
-    tasks: list[Task] = [("shard", *name) for name in roundtrip.shards_of(export, choice.splits)]
-    split, looked = tasks[0][1], _look(root, choice, tasks, workers, progress)
-    exchanges = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
-    roundtrip.look_at_exchanges(whole, exchanges)
-    exported = {clip_id for one in exchanges for clip_id in one.clips}
+    tasks: list[Task] = [("shard", *name) for name in roundtrip.shards_of(export, looker.choice.splits)]
+    split, looked = tasks[0][1], looker.look(tasks)
+    measured = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
+    roundtrip.look_at_order(whole, measured)
+    exported = {clip_id for one in measured for clip_id in one.clips}
     missing = sum(name not in exported for of_split, name in chosen if of_split == split)
-    used = {asset_id for one in exchanges for asset_id in one.assets}
+    used = {asset_id for one in measured for asset_id in one.assets}
     voxels: Task = ("voxels", split, f"voxels_{split}.npz")
-    whole_export = not choice.clips and len(exchanges) == len(tasks)
+    whole_export = not looker.choice.clips and len(measured) == len(tasks)
     try:
-        looked[voxels] = roundtrip.look_at_voxels(root, export, split, voxels[2], used, whole_export, LAYOUT not in choice.suites), None
+        looked[voxels] = roundtrip.look_at_voxels(_exported(looker.root, looker.choice, export, split), voxels[2], used, whole_export), None
     except OSError as error:
         looked[voxels] = fault_from(error, voxels[2])
-    return looked, roundtrip.figures_of(exchanges, missing)
+    return looked, roundtrip.figures_of(measured, missing)
+
+
+def _exported(root: Path, choice: Choice, export: Path, split: str) -> roundtrip.Exported:
+    return roundtrip.Exported(root, export, split, choice.clips, LAYOUT not in choice.suites)
 
 
 def check_suites(choice: Choice) -> None:
@@ -179,7 +182,7 @@ def _look_at(root: Path, choice: Choice, task: Task) -> Any:
         if kind == "again" and choice.again is not None:
             return look_at_again(root, choice.again, f"clips/{split}/{name}", LAYOUT not in choice.suites)
         if kind == "shard" and choice.export is not None:
-            return roundtrip.look_at_shard(root, choice.export, split, name, choice.clips, LAYOUT not in choice.suites)
+            return roundtrip.look_at_shard(_exported(root, choice, choice.export, split), name)
         if kind == "clip":
             return look_at_clip(root, split, name, choice.suites, choice.any_size, choice.exact)
         return look_at_asset(root, split, name)
@@ -187,20 +190,29 @@ def _look_at(root: Path, choice: Choice, task: Task) -> Any:
         return fault_from(error, _name(task))
 
 
-def _look(root: Path, choice: Choice, tasks: Sequence[Task], workers: int, progress: bool) -> dict[Task, Any]:
-    """Return for each task what it found with its facts, or the fault that kept it from looking."""
-    if not tasks:
-        return {}
-    work = partial(_look_at, root, choice)
-    if not progress:
-        return dict(run_tasks(work, tasks, workers, _name))
-    results = {}
-    with Progress(len(tasks), "validate", tasks[0][0]) as bar:
-        for task, result in run_tasks(work, tasks, workers, _name):
-            results[task] = result
-            bar.step()
-    return results
+@dataclass(frozen=True, slots=True)
+class _Looker:
+    """What looks at the tasks of a dataset.   root, choice, workers, progress : as of `validate_dataset`."""
+
+    root: Path
+    choice: Choice
+    workers: int
+    progress: bool
+
+    def look(self, tasks: Sequence[Task]) -> dict[Task, Any]:
+        """Return for each task what it found with its facts, or the fault that kept it from looking."""
+        if not tasks:
+            return {}
+        work = partial(_look_at, self.root, self.choice)
+        if not self.progress:
+            return dict(run_tasks(work, tasks, self.workers, _name))
+        results = {}
+        with Progress(len(tasks), "validate", tasks[0][0]) as bar:
+            for task, result in run_tasks(work, tasks, self.workers, _name):
+                results[task] = result
+                bar.step()
+        return results
 
 
 def _name(task: Task) -> str:
-    return task[2] if task[0] == "shard" else f"{'assets' if task[0] == 'asset' else 'clips'}/{task[1]}/{task[2]}"
+    return task[2] if task[0] in ("shard", "voxels") else f"{'assets' if task[0] == 'asset' else 'clips'}/{task[1]}/{task[2]}"
