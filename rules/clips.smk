@@ -1,4 +1,4 @@
-"""Finished assets and a frozen pool -> plans of clips -> renders -> clips of the dataset, validated; their control videos, and the training export."""
+"""Finished assets and a frozen pool -> plans of clips -> renders -> clips of the dataset, validated; their control videos, the training export, and the split whole."""
 
 from sam3dvid.composite.books import portable
 from shardwork.jsonio import dumps
@@ -44,6 +44,8 @@ CLIP_MANIFEST_MARK = clip_stage.clip_manifest_mark(CLIPS, CLIP_MANIFEST_KEY)
 CLIP_BOOKS = [RUN / "dataset" / name for name in (clip_stage.MANIFEST, clip_stage.CONFIG)]
 CLIP_EXPORT = RUN / "export" / CONFIG.clips.split
 CLIP_EXPORT_SETTINGS = {**CONFIG.clips.export.settings(), "any_size": CONFIG.clips.any_size, "release_licenses": CONFIG.assets.release_licenses}
+CLIP_SHIPPED = clip_stage.shipped(RUN / "ship", CONFIG.clips.split)
+CLIP_SHIP_SETTINGS = {key: CLIP_EXPORT_SETTINGS[key] for key in ("releasable_only", "release_licenses", "any_size")}
 PLAN_SHEET = RUN / "report" / "plans.png"
 BRANCHES["clips"] = {
     "manifests": [*CLIPS_PLANNED.values(), *CLIPS_RENDERED.values(), *CLIP_MANIFESTS, *CLIP_VIDEOS.values()],
@@ -282,7 +284,33 @@ rule export_clips:
         runtime=lambda wildcards, attempt: attempt * 240,
     params:
         version=clip_stage.EXPORT_VERSION,
+        check=CHECK,
         settings=as_flags(CLIP_EXPORT_SETTINGS),
         flags=as_flags({**CLIP_FOLDERS, "out": CLIP_EXPORT}),
     shell:
         step("export_clips") + " {params.flags} --workers={threads} {params.settings} --replan 2> {log:q}"
+
+
+# A target by itself and no part of `all`: the tar is as large as the dataset.
+rule ship_eval:
+    input:
+        books=CLIP_BOOKS,
+        mark=CLIP_MANIFEST_MARK,
+    output:
+        files=CLIP_SHIPPED,
+    log:
+        LOGS / "ship_eval.log",
+    benchmark:
+        LOGS / "ship_eval.tsv"
+    conda:
+        "../envs/clips.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=lambda wildcards, attempt: attempt * 240,
+    params:
+        version=clip_stage.SHIP_VERSION,
+        check=CHECK,
+        settings=as_flags(CLIP_SHIP_SETTINGS),
+        flags=as_flags(CLIP_FOLDERS),
+    shell:
+        step("ship_eval") + " {params.flags} --out={output.files[0]:q} {params.settings} 2> {log:q}"

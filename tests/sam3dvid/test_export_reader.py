@@ -94,6 +94,17 @@ def test_a_function_that_chooses_a_frame_that_no_clip_has_is_refused(shard):
         next(iter_samples(shard, lambda clip_id: [32]))
 
 
+@pytest.mark.parametrize("chosen", [lambda: (t for t in (4, 31)), lambda: np.linspace(4, 31, 2).astype(int), lambda: {4: 0, 31: 0}])
+def test_frames_may_be_anything_that_yields_whole_numbers(shard, chosen):
+    found = samples(shard, frames=chosen())
+    assert [(len(rgb), visible[:, 8, 8].tolist()) for _, rgb, visible, _ in found] == [(2, [1, 1])] * 3
+
+
+def test_frames_that_are_no_whole_numbers_are_refused_at_the_call(shard):
+    with pytest.raises(TypeError, match="integer"):
+        iter_samples(shard, np.linspace(0, 31, 2))
+
+
 @pytest.mark.parametrize("frames", [(0, 32), (-1,)])
 def test_frames_that_no_clip_has_are_refused_at_the_call(shard, frames):
     with pytest.raises(IndexError, match="frames 0 to 31"):
@@ -263,6 +274,28 @@ def test_a_damaged_header_within_the_tar_is_refused(tmp_path):
     assert f"after {B}.json" in refusal(path, yields=1).found
 
 
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+@pytest.mark.parametrize("size", [1 << 40, 1 << 70, -512])
+def test_a_header_of_an_absurd_size_is_refused_before_anything_of_that_size_is_read(tmp_path, size, kind):
+    path = write_tar(tmp_path / "s.tar", painted(A))
+    header = tarfile.TarInfo(f"{B}.json")
+    header.size, header.type = size, kind
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-1]
+    end = last.offset_data + -(-last.size // 512) * 512
+    path.write_bytes(path.read_bytes()[:end] + header.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
+    assert f"(a size of {size} bytes)" in refusal(path, yields=1).found
+
+
+def test_a_size_that_a_further_header_makes_absurd_is_refused(tmp_path):
+    path = tmp_path / "s.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        header = tarfile.TarInfo(f"{A}.json")
+        header.size, header.pax_headers = 2, {"size": "9" * 30}
+        tar.addfile(header, io.BytesIO(b"{}"))
+    assert "cannot be read at or after" in refusal(path).found
+
+
 @pytest.mark.parametrize("content", [b"", b"no tar", bytes(511), b"\x1f\x8b" + bytes(600)])
 def test_what_is_no_tar_is_refused(tmp_path, content):
     path = tmp_path / "s.tar"
@@ -338,6 +371,10 @@ def test_random_damage_is_refused_or_leaves_pictures_of_the_same_shape(tmp_path,
             assert (rgb.shape, visible.shape) == ((32, 16, 16, 3), (32, 16, 16))
     except ExportError:
         pass
+
+
+def test_a_refusal_says_what_to_do(tmp_path):
+    assert "sam3dvid.export verify" in str(refusal(write_tar(tmp_path / "s.tar", painted(A)[:5])))
 
 
 def test_a_refusal_travels_between_processes(tmp_path):

@@ -186,6 +186,24 @@ def test_another_version_of_an_encoder_is_another_plan(kept, out, capsys, monkey
     assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
 
 
+def test_changed_voxels_are_another_plan_whose_shards_are_kept(dataset, out, capsys, kept):
+    path = dataset / "assets" / SPLIT / "corner_train-1" / "voxels.npy"
+    grid = np.load(path)
+    grid[0, 0, 0] = ~grid[0, 0, 0]
+    np.save(path, grid)
+    export(dataset, out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+    export(dataset, out, "--replan")
+    assert "3 kept" in capsys.readouterr().err
+    assert [name for name, data in files(out).items() if data != kept[2][name]] == ["index.json", "voxels_train.npz"]
+
+
+def test_another_version_of_the_format_is_another_plan(kept, out, capsys, monkeypatch):
+    monkeypatch.setattr(run_module, "FORMAT_VERSION", "0.2")
+    export(kept[0], out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+
+
 @pytest.mark.parametrize("name", ["eval-000000.tar", "voxels_eval.npz"])
 def test_export_of_the_other_split_is_refused_with_replan_too(kept, out, capsys, name):
     (out / name).write_bytes(b"")
@@ -228,6 +246,8 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "cut picture": ("rgb/003.png", lambda path: path.write_bytes(path.read_bytes()[:-9]), "cut short"),
     "gray frame": ("rgb/003.png", lambda path: shutil.copy(path.parents[1] / "mask_visible" / "003.png", path), "colour type 0"),
     "missing mask": ("mask_visible/003.png", Path.unlink, "no such file"),
+    "bytes after the end": ("rgb/003.png", lambda path: path.write_bytes(path.read_bytes() + b"x"), "1 bytes after its end"),
+    "16 bits": ("mask_visible/003.png", lambda path: Image.fromarray(np.zeros((64, 64), np.uint16)).save(path), "16 bits a channel"),
     "coloured mask": ("mask_visible/003.png", lambda path: shutil.copy(path.parents[1] / "rgb" / "003.png", path), "colour type 2"),
     "cut record": ("cameras.json", lambda path: path.write_text(path.read_text()[:-9]), "cameras.json"),
     "infinite pose": ("objects.json", lambda path: path.write_text(path.read_text().replace('"t_wo": [', '"t_wo": [1e999, ', 1)), "t_wo"),
@@ -244,6 +264,39 @@ def test_clip_that_cannot_be_read_is_named_and_no_index_is_written(dataset, tmp_
     said = capsys.readouterr().err
     assert str(path) in said and told in said and "[bad_clip]" in said
     assert not (tmp_path / "out" / "index.json").exists()
+
+
+def test_clip_of_another_number_of_frames_is_named(dataset, tmp_path, capsys):
+    folder = clip_folder(dataset, IDS[3])
+    change_json(folder / "cameras.json", frames=json.loads((folder / "cameras.json").read_text())["frames"][:31])
+    visibility = json.loads((folder / "meta.json").read_text())["visibility"]
+    change_json(folder / "meta.json", visibility={key: rows[:31] for key, rows in visibility.items()})
+    export(dataset, tmp_path / "out", code=2)
+    assert f"{folder}: 31 frames, expected 32 as the clips before" in capsys.readouterr().err
+
+
+def test_background_of_another_origin_under_the_same_id_is_named(dataset, tmp_path, capsys):
+    path = clip_folder(dataset, IDS[2]) / "meta.json"
+    background = json.loads(path.read_text())["background"]
+    change_json(path, background={**background, "provenance": {**background["provenance"], "license": "CC-BY-4.0"}})
+    export(dataset, tmp_path / "out", code=2)
+    assert "another origin of background ph_street_v0" in (said := capsys.readouterr().err) and str(path) in said
+
+
+MANIFESTS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "another path": (lambda lines: [line.replace("clips/train/00000003", "clips/train/00000002") for line in lines], "the path 'clips/train/00000002'"),
+    "a line twice": (lambda lines: [*lines, lines[3]], "clip 00000003 of train again"),
+    "a line that is none": (lambda lines: [*lines, "{}\n"], "no clip_id of 8 digits"),
+}
+
+
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_line_of_the_manifest_that_is_not_in_order_is_named(dataset, tmp_path, capsys, kind):
+    change, told = MANIFESTS[kind]
+    path = dataset / "manifest.jsonl"
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    export(dataset, tmp_path / "out", code=2)
+    assert told in (said := capsys.readouterr().err) and f"{path}:" in said and "[bad_clip]" in said
 
 
 def test_mask_with_a_number_that_no_object_has_is_named(dataset, tmp_path, capsys):

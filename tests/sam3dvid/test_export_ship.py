@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from sam3dvid.export.__main__ import main
 from sam3dvid.validate import Choice, validate_dataset
 from tests.sam3dvid.datasets import write_dataset
 from tests.sam3dvid.exported_datasets import change_json
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,22 @@ def test_clips_that_may_not_be_released_are_told_or_left_out(dataset, tmp_path, 
     with tarfile.open(ship(dataset, tmp_path / "some.tar", "--releasable-only")) as tar:
         names = tar.getnames()
     assert not any("00000000" in name or "corner_eval-0" in name for name in names) and any("00000007" in name for name in names)
+
+
+def test_line_that_the_manifest_repeats_is_refused(dataset, tmp_path, capsys):
+    path = dataset / "manifest.jsonl"
+    path.write_text(path.read_text() + path.read_text().splitlines(keepends=True)[0])
+    ship(dataset, tmp_path / "eval.tar", code=2)
+    assert "clip 00000000 of eval again" in capsys.readouterr().err and not (tmp_path / "eval.tar").exists()
+
+
+def test_the_script_of_the_rule_writes_the_bytes_of_the_command(kept, tmp_path):
+    line = [sys.executable, str(ROOT / "scripts" / "ship_eval.py"), f"--dataset={kept}", f"--out={tmp_path / 'eval.tar'}", "--any-size"]
+    subprocess.run(line, check=True, capture_output=True)
+    (tmp_path / "other").mkdir()
+    by_command = ship(kept, tmp_path / "other" / "eval.tar")
+    for name in ("eval.tar", "eval.tar.sha256"):
+        assert (tmp_path / name).read_bytes() == by_command.with_name(name).read_bytes()
 
 
 def test_tar_within_the_dataset_is_refused(kept, capsys):

@@ -7,7 +7,9 @@ import json
 import shutil
 import tarfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,13 +69,26 @@ def agree(out: Path, name: str = "train-000000.tar") -> None:
     write_json(out / "index.json", seal(index))
 
 
-def changed_sample(out: Path, key: str, value: object) -> None:
-    """Give the first sample's JSON another value, and make the index agree."""
+def edited_sample(out: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit the first sample's JSON in place, and make the index agree."""
     found = members(out / "train-000000.tar")
     info = json.loads(found["00000000.json"])
-    found["00000000.json"] = json.dumps({**info, key: value}).encode()
+    edit(info)
+    found["00000000.json"] = json.dumps(info).encode()
     write_tar(out / "train-000000.tar", list(found.items()))
     agree(out)
+
+
+def changed_sample(out: Path, key: str, value: object) -> None:
+    """Give the first sample's JSON another value, and make the index agree."""
+    edited_sample(out, lambda info: info.update({key: value}))
+
+
+def edited_index(out: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit the index in place, and seal it again."""
+    index = unseal(read_json(out / "index.json"))
+    edit(index)
+    write_json(out / "index.json", seal(index))
 
 
 def test_whole_export_has_no_fault_with_and_without_its_dataset(kept):
@@ -211,9 +226,49 @@ def test_clip_that_the_dataset_got_or_lost_since_is_named(dataset, out):
     assert "index.json: 00000004: not in the dataset's manifest" in said and "index.json: 00000009: in the dataset, not in the index" in said
 
 
-def test_extra_and_missing_keys_of_a_sample_are_named(out):
-    changed_sample(out, "depth", [])
-    assert "00000000.json: an extra key 'depth'" in told(out)
+SAMPLES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "extra key": (lambda info: info.update(depth=[]), ": an extra key 'depth'"),
+    "missing key": (lambda info: info.pop("seed"), ": no key 'seed'"),
+    "clip_id of another": (lambda info: info.update(clip_id="00000001"), ": clip_id: '00000001', expected '00000000'"),
+    "other split": (lambda info: info.update(split="eval"), ": split: 'eval', expected 'train'"),
+    "other number of objects": (lambda info: info.update(num_objects=3), ": num_objects: 3, expected 2"),
+    "objects that are no list": (lambda info: info.update(objects={}), ": objects, visibility: another layout"),
+    "visibility without a key": (lambda info: info["visibility"].pop("amodal_px"), ": objects, visibility: another layout"),
+    "k out of order": (lambda info: info["objects"][1].update(k=3), ": objects[1]: another layout"),
+    "object without a key": (lambda info: info["objects"][0].pop("s_co"), ": objects[0]: another layout"),
+    "asset that the index lacks": (lambda info: info["objects"][1].update(asset_id="jug"), ": objects[1]: asset jug"),
+    "asset_id that is a list": (lambda info: info["objects"][0].update(asset_id=["jug"]), ": objects[0]: asset ['jug']"),
+    "K of two rows": (lambda info: info["K"].pop(), ": K: "),
+    "T_cw of 31 frames": (lambda info: info["T_cw"].pop(), ": T_cw: "),
+    "R_co of 31 frames": (lambda info: info["objects"][1]["R_co"].pop(), ": objects[1]: R_co: "),
+    "t_wo of text": (lambda info: info["objects"][0].update(t_wo=["0", "0", "0"]), ": objects[0]: t_wo: "),
+    "visible_px of one object": (
+        lambda info: info["visibility"].update(visible_px=[row[:1] for row in info["visibility"]["visible_px"]]),
+        ": visibility: visible_px: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_sample_whose_json_is_not_in_order_is_named_without_its_dataset(out, kind):
+    edit, said = SAMPLES[kind]
+    edited_sample(out, edit)
+    assert told(out).startswith(f"train-000000.tar: 00000000.json{said}")
+
+
+INDEXES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "clips of a shard in another order": (lambda index: index["shards"][0]["clip_ids"].reverse(), "index.json: shards: clips repeated or out of order"),
+    "clip without an entry": (lambda index: index["clips"].pop("00000002"), "index.json: clips: other clips than its shards have"),
+    "asset without voxels": (lambda index: index["assets"].update(jug={}), "voxels_train.npz: jug is missing, expected the assets of the index"),
+    "voxels without an asset": (lambda index: index["assets"].pop("corner_train-2"), "voxels_train.npz: corner_train-2 is too many"),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_index_that_was_sealed_with_a_fault_is_named(out, kind):
+    edit, said = INDEXES[kind]
+    edited_index(out, edit)
+    assert told(out).startswith(said)
 
 
 def test_changed_pose_is_named_where_the_dataset_is_at_hand(kept, out):
@@ -241,6 +296,12 @@ def test_mask_that_is_not_the_dataset_s_is_named_with_its_pixels(kept, out):
     swap_pictures(out, "00000000.visible.000.png", "00000000.visible.031.png")
     said = told(out, kept[0])
     assert "00000000.visible.000.png: " in said and "pixels differ from mask_visible/000.png" in said
+
+
+@pytest.mark.parametrize(("member", "like", "source"), [("rgb.000.jpg", "visible.000.png", "rgb/000.png"), ("visible.000.png", "json", "mask_visible/000.png")])
+def test_member_that_is_no_picture_of_its_kind_is_named(kept, out, member, like, source):
+    swap_pictures(out, f"00000000.{member}", f"00000000.{like}")
+    assert f"00000000.{member}: cannot be compared with {source}" in told(out, kept[0])
 
 
 def test_frame_that_is_not_the_dataset_s_shows_in_the_psnr(kept, out):

@@ -17,12 +17,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from PIL import Image, PngImagePlugin
+from PIL import Image, ImageCms, PngImagePlugin
 
 pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes with the extra `clips`")
 
-from sam3dvid.export.pictures import jpeg, mask_png, psnr_db
+from sam3dvid.export.pictures import jpeg, mask_png, psnr_db, rgb_pixels
 from sam3dvid.export.voxels import packed_voxels, write_voxels
+from sam3dvid.export_reader import iter_samples
+from sam3dvid.validate import Choice, validate_dataset
 from shardwork.digests import unseal
 from tests.sam3dvid.exported_datasets import IDS, clip_folder, export, files, flags, make_dataset, members
 
@@ -67,6 +69,22 @@ def test_a_sample_is_65_members_with_its_json_first_then_frames_then_masks(first
         *(f"00000000.visible.{t:03d}.png" for t in range(32)),
     ]
     assert list(first) == [*one, *(name.replace("00000000", "00000001") for name in one)] and len(one) == 65
+
+
+def test_the_round_trip_suite_finds_no_difference_from_the_dataset(dataset, out):
+    report = validate_dataset(dataset, Choice(("T5",), any_size=True, export=out))
+    assert report.lines() == [] and report.valid
+    assert report.counts == {"files": 2, "samples": 5, "voxels": 3}
+
+
+def test_the_reader_gives_the_dataset_s_masks_and_frames_near_its_own(dataset, out):
+    samples = [sample for path in sorted(out.glob("*.tar")) for sample in iter_samples(path)]
+    assert [clip_id for clip_id, *_ in samples] == list(IDS)
+    for clip_id, rgb, visible, info in samples:
+        folder = clip_folder(dataset, clip_id)
+        masks, frames = (np.stack([np.asarray(Image.open(path)) for path in sorted((folder / name).iterdir())]) for name in ("mask_visible", "rgb"))
+        assert np.array_equal(visible, masks) and np.abs(rgb.astype(int) - frames).mean() < 5
+        assert info["num_objects"] == len(info["objects"]) == len(json.loads((folder / "objects.json").read_text()))
 
 
 def test_clips_stand_sorted_so_many_in_a_shard(out):
@@ -153,7 +171,11 @@ def test_frames_are_jpegs_of_quality_95_that_share_no_colour_sample(first):
 
 
 def test_a_colour_profile_of_a_png_does_not_enter_the_jpeg(first):
-    assert b"ICC_PROFILE" not in jpeg(np.zeros((8, 8, 3), np.uint8)) and b"Exif" not in first["00000000.rgb.000.jpg"]
+    pixels = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    profiled = png(pixels, icc_profile=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    assert b"iCCP" in profiled
+    assert jpeg(rgb_pixels(profiled, "frame", 64, 64)) == jpeg(pixels)
+    assert not any(mark in data for name, data in first.items() if name.endswith(".jpg") for mark in (b"ICC_PROFILE", b"Exif"))
 
 
 def test_psnr_is_the_mean_square_over_all_channels_in_decibel(dataset, first, index):
@@ -206,6 +228,22 @@ def test_index_tells_ids_sizes_and_digests_of_the_shards(out, index):
         for at, path in enumerate(sorted(out.glob("*.tar")))
     ]
     assert index["voxels"]["sha256"] == hashlib.sha256((out / "voxels_train.npz").read_bytes()).hexdigest()
+
+
+def test_index_tells_of_each_shard_the_least_psnr_and_the_sums_of_its_clips(index):
+    clips = index["clips"]
+    for shard in index["shards"]:
+        own = [clips[clip_id] for clip_id in shard["clip_ids"]]
+        assert shard["psnr_min_db"] == sorted(one["psnr_min_db"] for one in own)[0]
+        assert shard["frames_below_40_db"] == sum(one["frames_below_40_db"] for one in own) and shard["members"] == 65 * len(own)
+    assert index["psnr"]["frames_below"] == sum(one["frames_below_40_db"] for one in clips.values())
+
+
+def test_the_least_psnr_of_all_is_that_of_the_worst_shard(dataset, tmp_path):
+    export(dataset, tmp_path / "out", "--clips-per-shard=1")
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    least = sorted({shard["psnr_min_db"] for shard in index["shards"]})
+    assert len(least) == 2 and index["psnr"]["min_db"] == least[0]
 
 
 def test_index_is_sealed(index):

@@ -214,6 +214,15 @@ def test_a_pointmap_has_x_to_the_left_and_y_upwards():
     assert (points.shape, str(points.dtype)) == ((8, 8, 3), "float32")
 
 
+def test_a_pointmap_of_a_wide_picture_and_a_camera_of_two_focal_lengths_is_that_worked_out_by_hand():
+    K = [[10.0, 0, 1], [0, 20, 2], [0, 0, 1]]
+    points = sam3d_pointmap(np.full((4, 6), 2.0), K)
+    assert points.shape == (4, 6, 3)
+    # pixel (u, v) = (4, 1): X = 2 (4 - 1) / 10, Y = 2 (1 - 2) / 20; (0, 3): X = 2 (0 - 1) / 10, Y = 2 (3 - 2) / 20
+    assert points[1, 4].tolist() == pytest.approx([-0.6, 0.1, 2])
+    assert points[3, 0].tolist() == pytest.approx([0.2, -0.1, 2])
+
+
 def test_a_pointmap_of_a_posed_point_is_where_sam3ds_transform_puts_it():
     R, _, s = poses(1)
     q, shift, scale = ours_to_sam3d(R[0], [0.0, 0.0, 3.0], s[0])

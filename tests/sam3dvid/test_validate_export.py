@@ -1,5 +1,6 @@
 """T5 and T6: each difference of an export from its dataset is named; poses agree with SAM 3D's transform, wrong readings do not."""
 
+import errno
 import io
 import json
 import shutil
@@ -10,13 +11,15 @@ import pytest
 from PIL import Image
 
 from sam3dvid import sam3d
-from sam3dvid.validate import Choice, convention, validate_dataset
+from sam3dvid.export_reader import iter_samples
+from sam3dvid.validate import Choice, clips, convention, roundtrip, validate_dataset
 from sam3dvid.validate.__main__ import main
+from sam3dvid.validate.dataset import read_json
 from sam3dvid.validate.roundtrip import psnr_db
 from shardwork.errors import DataError
 from tests.sam3dvid.datasets import Clip, Lent, write_dataset
 from tests.sam3dvid.handmade_exports import clip_members, jpeg, png, write_export, write_tar, write_voxels
-from tests.sam3dvid.spoiled import data, drop, flip, put
+from tests.sam3dvid.spoiled import data, drop, edit, flip, put
 
 CLIPS = (Clip("eval", "00000003", (0, 1), "ph_meadow_v0"), Clip("eval", "00000012", (1,), "ph_meadow_v1"))
 TWO, ONE = (clip.path for clip in CLIPS)
@@ -114,6 +117,26 @@ def test_named_clips_alone_are_compared(valid, members, grids, tmp_path):
     assert (part.verdict, part.figures["clips"]) == ("passed", [TWO])
 
 
+def test_assets_of_clips_that_were_not_chosen_are_not_too_many(valid, export):
+    # the other clip's asset stands in the file too
+    part = look(valid, export, clips=(CLIPS[1].clip_id,))[1]
+    assert (part.verdict, told(part), part.figures["clips"]) == ("passed", [], [ONE])
+
+
+def test_pictures_of_clips_that_were_not_chosen_are_not_decoded(valid, members, grids, tmp_path):
+    write_tar(tmp_path / SHARD, changed(members, f"{B}.rgb.004.jpg", lambda old: b"no JPEG"))
+    write_voxels(tmp_path / VOXELS, grids)
+    assert look(valid, tmp_path, clips=(A,))[1].verdict == "passed" and look(valid, tmp_path)[1].verdict == "failed"
+
+
+def test_the_millionth_shard_stands_behind_those_with_a_digit_less(valid, members, grids, tmp_path):
+    write_tar(tmp_path / "eval-999999.tar", members[:65])
+    write_tar(tmp_path / "eval-1000000.tar", members[65:])
+    write_voxels(tmp_path / VOXELS, grids)
+    part = look(valid, tmp_path)[1]
+    assert (part.verdict, part.figures["shards"]) == ("passed", 2)
+
+
 def changed(members, suffix, change):
     """Return members, those that end so changed: at the first clip alone if the suffix is a whole member's name."""
     return [(name, change(old) if name.endswith(suffix) else old) for name, old in members]
@@ -191,6 +214,10 @@ DIFFERENCES = {
     "one pixel of many masks": (lambda m: changed(m[:65], ".png", mask) + m[65:], f"{A}: visible.000.png: 1 pixels differ (and so 31 times more)"),
     "another picture": (lambda m: swapped(m, f"{A}.rgb.004.jpg", f"{B}.rgb.004.jpg"), f"{A}: rgb.004.jpg: a PSNR of "),
     "the next frame": (lambda m: swapped(m, f"{A}.rgb.004.jpg", f"{A}.rgb.005.jpg"), f"{A}: rgb.004.jpg: closer to rgb/005.png than to its own frame, "),
+    "the frame before": (
+        lambda m: changed(m, f"{A}.rgb.005.jpg", lambda old: dict(m)[f"{A}.rgb.004.jpg"]),
+        f"{A}: rgb.005.jpg: closer to rgb/004.png than to its own frame, ",
+    ),
     "noise": (lambda m: changed(m, f"{A}.rgb.000.jpg", noisy), f"{A}: rgb.000.jpg: a PSNR of "),
     "mirrored pictures": (
         lambda m: changed(m, f"{A}.rgb.003.jpg", lambda old: jpeg(np.asarray(Image.open(io.BytesIO(old)))[:, ::-1])),
@@ -254,6 +281,28 @@ def test_a_difference_of_the_voxels_is_named(fault, valid, members, grids, tmp_p
     write_voxels(tmp_path / VOXELS, change(grids))
     (line,) = told(look(valid, tmp_path)[1])
     assert line.startswith(said)
+
+
+def failing(*_):
+    raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(("reader", "name"), [("iter_samples", SHARD), ("open_voxels", VOXELS)])
+def test_a_file_of_the_export_that_the_machine_does_not_let_be_read_is_told_by_its_name(valid, export, monkeypatch, reader, name):
+    monkeypatch.setattr(roundtrip, reader, failing)
+    report, part = look(valid, export)
+    assert (part.verdict, part.blocked, [fault.where for fault in report.not_looked]) == ("blocked", (name,), [name])
+    assert report.lines() == [] and not report.valid
+
+
+def test_a_shard_that_cannot_be_read_makes_no_asset_one_too_many(valid, tmp_path, monkeypatch):
+    def one_fails(path, frames):
+        return failing() if path.name == SHARD else iter_samples(path, frames)
+
+    export = write_export(valid, "eval", tmp_path, 1)
+    monkeypatch.setattr(roundtrip, "iter_samples", one_fails)
+    part = look(valid, export)[1]
+    assert (told(part), part.blocked) == ([], (SHARD,))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04"])
@@ -334,6 +383,31 @@ def test_all_poses_agree_with_sam3ds_transform_to_rounding(valid):
     assert (part.verdict, told(part)) == ("passed", [])
     assert (part.figures["poses"], part.figures["clips"]) == (32 * 3, 2)
     assert part.figures["off"] < 1e-14 and part.figures["back"] < 1e-14
+
+
+def test_rotations_that_scale_by_what_t1_lets_pass_agree(dataset):
+    def scale(record):
+        for one in record:
+            one["R_wo"] = (np.array(one["R_wo"]) * (1 + 2e-10)).tolist()
+
+    edit(f"{TWO}/objects.json", scale)(dataset)
+    report = validate_dataset(dataset, Choice(("T1", "T6"), any_size=True))
+    assert report.lines() == [] and report.valid
+
+
+def test_a_dataset_without_clips_blocks_t6(valid):
+    report = validate_dataset(valid, Choice(("T6",), ("train",), any_size=True))
+    (part,) = (one for one in report.suites if one.suite == "T6")
+    assert (part.verdict, part.blocked, report.valid) == ("blocked", ("clips",), False)
+
+
+def test_a_clip_that_the_machine_does_not_let_be_read_blocks_t6(valid, monkeypatch):
+    def read(root, name):
+        return failing() if name == f"{ONE}/objects.json" else read_json(root, name)
+
+    monkeypatch.setattr(clips, "read_json", read)
+    report, part = agreement(valid)
+    assert (part.verdict, part.blocked, [fault.where for fault in report.not_looked]) == ("blocked", (ONE,), [f"{ONE}/objects.json"])
 
 
 def test_wrong_readings_are_far_off_in_every_clip(valid):
