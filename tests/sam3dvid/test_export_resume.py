@@ -1,13 +1,11 @@
-"""Exports that go on, and what they refuse: other plans, other splits, foreign files, clips that cannot be read, a full disk, a kill."""
+"""What exports keep, make again and refuse, beyond the contract of release shards: other plans, other splits, foreign files, clips that cannot be read."""
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import shutil
 import struct
-import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -23,9 +21,7 @@ import sam3dvid.export.run as run_module
 from sam3dvid.export.shards import ShardWriter
 from shardwork.errors import DataError
 from shardwork.pack import PlannedShard, Unit
-from tests.contract.contract import small_disk, strace
-from tests.contract.release import needs_strace
-from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, flags, make_dataset, repaint
+from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, make_dataset, repaint
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +45,6 @@ def out(kept, tmp_path) -> Path:
     return Path(shutil.copytree(kept[1], tmp_path / "out"))
 
 
-def command(dataset: Path, out: Path) -> list[str]:
-    return [sys.executable, "-m", "sam3dvid.export", *flags(dataset, out)]
-
-
-def test_second_run_keeps_every_shard(kept, out, capsys):
-    before = {path.name: path.stat().st_ino for path in out.glob("*.tar")}
-    export(kept[0], out)
-    assert "3 kept" in capsys.readouterr().err and files(out) == kept[2]
-    assert {path.name: path.stat().st_ino for path in out.glob("*.tar")} == before
-
-
-def test_missing_shard_alone_is_made(kept, out, capsys):
-    (out / "train-000001.tar").unlink()
-    export(kept[0], out)
-    assert "2 kept, 1 made again" in capsys.readouterr().err and files(out) == kept[2]
-
-
 # the first sample ends at a member boundary, where a reader sees a whole tar; 10,240 bytes of zeros end a tar
 @pytest.mark.parametrize("kind", ["cut between members", "cut inside a member", "cut before the zeros", "a flipped byte"])
 def test_spoilt_shard_is_made_again_to_the_byte(kept, out, capsys, kind):
@@ -77,44 +56,6 @@ def test_spoilt_shard_is_made_again_to_the_byte(kept, out, capsys, kind):
     path.write_bytes(data[: {"cut between members": boundary, "cut inside a member": boundary + 700, "cut before the zeros": len(data) - 10240}.get(kind)])
     export(kept[0], out)
     assert "2 kept, 1 made again" in capsys.readouterr().err and files(out) == kept[2]
-
-
-@needs_strace
-@pytest.mark.parametrize("when", [3, 6])
-def test_kill_between_shards_then_the_same_command_gives_the_same_bytes(kept, tmp_path, when, monkeypatch):
-    # renames: the record, one a shard, the record again, the voxels, the index
-    monkeypatch.setenv("PYTHONPATH", "src")
-    out = tmp_path / "out"
-    done = strace(command(kept[0], out), f"rename:signal=KILL:when={when}")
-    assert done.returncode != 0, "the kill was not hit"
-    assert not (out / "index.json").exists() and files(out).items() <= kept[2].items()
-    export(kept[0], out)
-    assert files(out) == kept[2] and not list(out.glob(".*.tmp"))
-
-
-@pytest.mark.parametrize("kind", ["lost", "spoilt"])
-def test_lost_or_spoilt_record_costs_the_work_and_no_byte(kept, out, capsys, kind):
-    record = out / ".plan.json"
-    record.unlink() if kind == "lost" else record.write_text("{}")
-    export(kept[0], out)
-    assert "3 made" in capsys.readouterr().err and files(out) == kept[2]
-
-
-def test_full_disk_is_a_fault_without_index_and_what_is_finished_is_kept(kept, tmp_path, capsys):
-    out = tmp_path / "out"
-    with small_disk(out, sum(map(len, kept[2].values())) // 2) as grow:
-        export(kept[0], out, code=1)
-        assert "[fault_disk]" in capsys.readouterr().err and not (out / "index.json").exists()
-        grow()
-        export(kept[0], out)
-        assert " kept" in capsys.readouterr().err and files(out) == kept[2]
-
-
-def test_second_process_in_the_same_folder_is_refused(kept, out, capsys):
-    with open(out / ".plan.json.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        export(kept[0], out, code=1)
-    assert "[fault_busy]" in capsys.readouterr().err and files(out) == kept[2]
 
 
 @pytest.mark.parametrize("name", ["rgb/007.png", "mask_visible/031.png"])
@@ -173,11 +114,6 @@ def test_added_clip_that_sorts_before_others_is_another_plan(kept, dataset, out,
     add_clip(dataset, IDS[1], IDS[3])
     export(dataset, out, code=2)
     assert capsys.readouterr().err.count("[other_plan]") == 2
-
-
-def test_another_number_of_clips_a_shard_is_another_plan(kept, out, capsys):
-    export(kept[0], out, "--clips-per-shard=3", code=2)
-    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
 
 
 def test_another_version_of_an_encoder_is_another_plan(kept, out, capsys, monkeypatch):
