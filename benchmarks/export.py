@@ -1,4 +1,4 @@
-"""Export clips of 512 x 512 and compare with a bare loop of the same decodes, encodes and PSNR: CPU of one and of two workers, their time by the clock, memory."""
+"""Export clips of 512 x 512 and compare with a bare loop of the same decodes, encodes and PSNR: CPU of one and two workers, time by the clock, memory."""
 
 from __future__ import annotations
 

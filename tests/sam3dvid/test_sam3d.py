@@ -215,7 +215,7 @@ def test_a_pointmap_has_x_to_the_left_and_y_upwards():
 
 
 def test_a_pointmap_of_a_wide_picture_and_a_camera_of_two_focal_lengths_is_that_worked_out_by_hand():
-    K = [[10.0, 0, 1], [0, 20, 2], [0, 0, 1]]
+    K = np.array([[10.0, 0, 1], [0, 20, 2], [0, 0, 1]])
     points = sam3d_pointmap(np.full((4, 6), 2.0), K)
     assert points.shape == (4, 6, 3)
     # pixel (u, v) = (4, 1): X = 2 (4 - 1) / 10, Y = 2 (1 - 2) / 20; (0, 3): X = 2 (0 - 1) / 10, Y = 2 (3 - 2) / 20
