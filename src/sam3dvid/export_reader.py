@@ -5,16 +5,20 @@ for clip_id, rgb, visible, info in iter_samples("export/train/train-000000.tar")
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import math
 import operator
 import os
 import re
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -33,8 +37,12 @@ MODES = {"rgb": ("JPEG", "RGB"), "visible": ("PNG", "L")}
 """Picture -> its format and Pillow's mode."""
 NO_PICTURE = (OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, Image.DecompressionBombError)
 """What Pillow makes of damaged bytes in memory."""
-NO_ARCHIVE = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What NumPy makes of a damaged NPZ file."""
+NO_ARCHIVE = (
+    *(ValueError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, TokenError),
+)
+"""What NumPy makes of a damaged NPZ file, and its reader of zips and headers below it."""
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BLOCK_BYTES = 1 << 20
 LARGEST_MEMBER_BYTES = 1 << 30
 """No member is anywhere near: what says that it is larger is damaged, and reading so much at once would take the machine's memory."""
@@ -65,8 +73,8 @@ def iter_samples(tar: str | os.PathLike[str], frames: Iterable[int] | Callable[[
     Yields clip_id : str.   rgb : (F, 512, 512, 3) uint8, sRGB.   visible : (F, 512, 512) uint8, 0 = background, k = object k.   info : the sample's JSON,
     of all 32 frames whatever `frames` says. The arrays are the caller's own.
     Raises ExportError, with tar and member, for a sample that is incomplete, repeated or not in one piece, a member that no sample has, a picture or JSON that
-    cannot be read, and a tar that ends early. What stands before the fault is yielded. Raises OSError where the machine fails; for `frames` IndexError where no
-    clip has them, and TypeError where they are no whole numbers, as those of np.linspace are not.
+    cannot be read, and a tar that ends early or in more zeros than its last record can hold. What stands before the fault is yielded. Raises OSError where
+    the machine fails; for `frames` IndexError where no clip has them, and TypeError where they are no whole numbers, as those of np.linspace are not.
     A picture's bytes may be flipped so that it still decodes: that, only digests tell.   Source: format v0.1, 9.
     """
     if frames is None or not callable(frames):
@@ -129,6 +137,8 @@ def open_voxels(npz: str | os.PathLike[str]) -> np.lib.npyio.NpzFile:
         archive = np.load(path)
     except NO_ARCHIVE as error:
         raise ExportError(path, f"cannot be read ({error})", "an NPZ file") from error
+    except OSError as error:
+        raise (_damage(path, error) or error) from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ExportError(path, "one array", "an NPZ file")
     return archive
@@ -139,12 +149,30 @@ def _voxels(archive: Mapping[str, NDArray[np.uint8]], asset_id: str, where: str)
         raise ExportError(where, f"no asset {asset_id}", "an asset of the split's clips")
     count = int(np.prod(GRID))
     try:
-        packed = archive[asset_id]
+        packed = array_of(archive, asset_id) if isinstance(archive, np.lib.npyio.NpzFile) else archive[asset_id]
     except NO_ARCHIVE as error:
         raise ExportError(f"{where}: {asset_id}", f"cannot be read ({error})", "an array") from error
+    except OSError as error:
+        raise (_damage(f"{where}: {asset_id}", error) or error) from error
+    if not isinstance(packed, np.ndarray):
+        raise ExportError(f"{where}: {asset_id}", "no array", f"uint8 of shape ({count // 8},)")
     if packed.dtype != np.uint8 or packed.shape != (count // 8,):
         raise ExportError(f"{where}: {asset_id}", f"{packed.dtype} of shape {packed.shape}", f"uint8 of shape ({count // 8},)")
     return np.unpackbits(packed, bitorder="big").reshape(GRID).view(np.bool_)
+
+
+def array_of(archive: np.lib.npyio.NpzFile, asset_id: str) -> Any:
+    """Return a member of an open NPZ file, which a damaged one need not have as an array. Raises one of NO_ARCHIVE, OSError."""
+    members = {info.filename: info for info in archive.zip.infolist()} if archive.zip is not None else {}
+    info = members.get(f"{asset_id}.npy")
+    if info is not None and info.compress_type not in PACKINGS:
+        raise ValueError(f"packed by method {info.compress_type}")
+    return archive[asset_id]
+
+
+def _damage(where: str, error: OSError) -> ExportError | None:
+    """Return the refusal that an error stands for where damaged offsets made it: a place before the file's start, a packing that does not hold."""
+    return ExportError(where, f"cannot be read ({error})", "a whole NPZ file") if error.errno in (None, errno.EINVAL) else None
 
 
 class _Header(tarfile.TarInfo):
@@ -160,6 +188,15 @@ class _Header(tarfile.TarInfo):
 def _look_at_size(size: int) -> None:
     if not 0 <= size <= LARGEST_MEMBER_BYTES:
         raise tarfile.ReadError(f"a size of {size} bytes")
+
+
+def iter_members(tar: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of every member of a shard in its order, whatever sample it is of; one is in memory at a time.
+
+    Raises ExportError for a tar that is not whole, OSError where the machine fails.
+    """
+    with open(tar, "rb") as file:
+        yield from _members(os.fspath(tar), file)
 
 
 def _members(path: str, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
@@ -186,6 +223,9 @@ def _members(path: str, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
         block = file.read(BLOCK_BYTES)
     if block or zeros < 2 * tarfile.BLOCKSIZE:
         raise ExportError(path, f"no end of a tar after {name}: it was cut, is damaged, or goes on", "zeros after the last member, as a finished tar has")
+    if zeros >= 2 * tarfile.BLOCKSIZE + tarfile.RECORDSIZE:
+        # so a file looks whose blocks were never written, as after a power cut
+        raise ExportError(path, f"{zeros} zeros after {name}: what stood there is lost", f"less than {2 * tarfile.BLOCKSIZE + tarfile.RECORDSIZE}")
 
 
 @dataclass(slots=True)
@@ -224,7 +264,7 @@ class _Sample:
     def _info(self) -> dict[str, Any]:
         where = f"{self.path}: {self.clip_id}.json"
         try:
-            info = json.loads(self.members["json"], parse_constant=_no_constant)
+            info = json.loads(self.members["json"], parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_key_twice)
         except (ValueError, RecursionError) as error:
             raise ExportError(where, f"cannot be read ({error})", "strict JSON") from error
         if not isinstance(info, dict) or info.get("clip_id") != self.clip_id:
@@ -263,3 +303,17 @@ class _Sample:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond the largest number")
+    return number
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found

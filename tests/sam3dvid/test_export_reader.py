@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sam3dvid.export_reader import ExportError, iter_samples, load_voxels, open_voxels
+from sam3dvid.export_reader import ExportError, iter_members, iter_samples, load_voxels, open_voxels
+from tests.sam3dvid.damaged_npz import NPZ_FLIPS, flipped_npz
 from tests.sam3dvid.handmade_exports import FRAMES, jpeg, painted, png, write_tar, write_voxels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -260,6 +261,38 @@ def test_a_tar_without_all_of_its_closing_zeros_is_refused(tmp_path, kept):
     assert "no end of a tar" in refusal(path, yields=1).found
 
 
+def test_a_tar_whose_last_sample_was_never_written_is_refused(tmp_path):
+    path = write_tar(tmp_path / "s.tar", painted(A) + painted(B))
+    data = path.read_bytes()
+    at = data.index(f"{B}.json".encode())
+    path.write_bytes(data[:at] + bytes(len(data) - at))
+    with tarfile.open(path) as tar:  # it reads as whole
+        assert len(tar.getmembers()) == 65
+    assert f"zeros after {A}.visible.031.png: what stood there is lost" in refusal(path, yields=1).found
+
+
+def test_a_file_of_zeros_is_refused(tmp_path):
+    (tmp_path / "s.tar").write_bytes(bytes(1 << 20))
+    assert "1048576 zeros after its first member" in refusal(tmp_path / "s.tar").found
+
+
+@pytest.mark.parametrize(("zeros", "whole"), [(1024, True), (11263, True), (11264, False)])
+def test_a_tar_may_end_in_two_sectors_and_less_than_a_record_of_zeros(tmp_path, zeros, whole):
+    path = write_tar(tmp_path / "s.tar", painted(A))
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-1]
+    end = last.offset_data + -(-last.size // 512) * 512
+    path.write_bytes(path.read_bytes()[:end] + bytes(zeros))
+    if whole:
+        assert len(samples(path)) == 1
+    else:
+        refusal(path, yields=1)
+
+
+def test_members_come_as_they_stand_in_the_shard(shard):
+    assert list(iter_members(shard)) == painted(A) + painted(B) + painted(C)
+
+
 def test_two_tars_one_behind_the_other_are_refused(tmp_path):
     path, other = write_tar(tmp_path / "s.tar", painted(A)), write_tar(tmp_path / "t.tar", painted(B))
     path.write_bytes(path.read_bytes() + other.read_bytes())
@@ -338,6 +371,9 @@ SPOILT = {
     "mask of another size": ("visible.004.png", png(PICTURE[:8, :, 0]), "(8, 16) px"),
     "mask of a palette": ("visible.004.png", palette(PICTURE[..., 0]), "a picture of mode P"),
     "NaN": ("json", b'{"clip_id": "00000000", "K": NaN}', "cannot be read (NaN is not JSON)"),
+    "infinity": ("json", b'{"clip_id": "00000000", "K": -Infinity}', "cannot be read (-Infinity is not JSON)"),
+    "a number beyond any float": ("json", b'{"clip_id": "00000000", "K": 1e999}', "cannot be read (1e999 is beyond"),
+    "a key twice": ("json", b'{"clip_id": "00000000", "seed": 1, "seed": 2}', "cannot be read (a key stands twice)"),
     "cut JSON": ("json", b'{"clip_id": "00000000"', "cannot be read"),
     "JSON of another clip": ("json", b'{"clip_id": "00000001"}', "not this clip's"),
     "JSON with a number for the id": ("json", b'{"clip_id": 0}', "not this clip's"),
@@ -443,6 +479,19 @@ def test_a_flipped_bit_of_stored_voxels_is_refused(tmp_path):
     path.write_bytes(bytes(data))
     with pytest.raises(ExportError, match="cannot be read"):
         load_voxels(path, "cup")
+
+
+@pytest.mark.parametrize("place", NPZ_FLIPS)
+def test_a_flipped_bit_of_what_describes_the_voxels_is_refused(tmp_path, place):
+    path = write_voxels(tmp_path / "v.npz", {"cup": grid((1, 2, 3)), "pan": grid()})
+    path.write_bytes(flipped_npz(path.read_bytes(), place))
+    with pytest.raises(ExportError, match="cannot be read"):
+        load_voxels(path, "cup")
+
+
+def test_a_voxels_file_that_the_machine_does_not_let_be_read_is_a_fault_of_the_machine(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        load_voxels(tmp_path, "cup")
 
 
 # Its walls
