@@ -22,18 +22,24 @@ ORTHONORMAL = 1e-5
 """How far R^T R may lie from 1: float32 keeps 1e-6, a matrix that is no rotation misses by far more."""
 
 
+SHORTEST = np.finfo(np.float64).tiny
+"""A quaternion whose parts are all below this has no direction left."""
+
+
 def ours_to_sam3d(R_co: ArrayLike, t_co: ArrayLike, s_co: ArrayLike) -> tuple[Float, Float, Float]:
     """Return a pose in the camera as SAM 3D has it: q, t, s with x_cam = (s * x_o) R(q) + t.
 
     R_co : (..., 3, 3).   t_co, s_co : (..., 3), scene units.   Leading axes broadcast: all frames of one object, or (F, N) of all objects.
     Returns q (..., 4), wxyz, of length 1 and w >= 0 (where w is 0, the last part that is not 0 is positive).   t, s : (..., 3), scene units.   All float64.
-    Raises DataError (bad_argument) unless R_co are rotations and all numbers finite.   Source: synthetic spec, section 2.
+    Raises DataError (bad_argument) unless R_co are rotations, s_co above 0 and all numbers finite.   Source: synthetic spec, section 2.
     """
     R, t, s = _checked("R_co", R_co, (3, 3)), _checked("t_co", t_co, (3,)), _checked("s_co", s_co, (3,))
     off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
-    if off > ORTHONORMAL or np.any(np.linalg.det(R) < 0):
-        found = f"R^T R off by {off:.3g}" if off > ORTHONORMAL else "a mirrored matrix"
+    near = bool(off <= ORTHONORMAL)  # false too where squares are beyond float64
+    if not near or np.any(np.linalg.det(R) < 0):
+        found = "a mirrored matrix" if near else f"R^T R off by {off:.3g}"
         raise DataError("bad_argument", "R_co", found, "rotations", "give R_co without the scale, which is s_co")
+    _positive("s_co", s)
     q = _quaternion(np.swapaxes(R, -1, -2) * PYTORCH3D_FROM_OPENCV)
     return _broadcast(q, 1, t * PYTORCH3D_FROM_OPENCV + 0.0, s)
 
@@ -42,14 +48,17 @@ def sam3d_to_ours(q: ArrayLike, t: ArrayLike, s: ArrayLike) -> tuple[Float, Floa
     """Return a pose of SAM 3D as ours: R_co = P R(q)^T, t_co = P t, s_co = s.
 
     q : (..., 4), wxyz, of any length but 0.   t, s : (..., 3).   Leading axes broadcast.
-    Returns R_co (..., 3, 3), t_co, s_co (..., 3), float64.   Raises DataError (bad_argument) for numbers that are not finite and q of length 0.
+    Returns R_co (..., 3, 3), t_co, s_co (..., 3), float64.   Raises DataError (bad_argument) for numbers that are not finite, s of 0 or less and q of length 0.
     Source: synthetic spec, section 2.
     """
     turn, shift, scale = _checked("q", q, (4,)), _checked("t", t, (3,)), _checked("s", s, (3,))
-    length = np.linalg.norm(turn, axis=-1, keepdims=True)
-    if np.any(length == 0):
+    largest = np.abs(turn).max(axis=-1, keepdims=True)
+    if np.any(largest < SHORTEST):
         raise DataError("bad_argument", "q", "a quaternion of length 0", "rotations", "look at where q comes from")
-    R_co = np.swapaxes(quaternion_to_matrix(turn / length), -1, -2) * PYTORCH3D_FROM_OPENCV[:, None]
+    _positive("s", scale)
+    even = turn / largest  # so that no square is beyond float64, whatever the length
+    unit = even / np.linalg.norm(even, axis=-1, keepdims=True)
+    R_co = np.swapaxes(quaternion_to_matrix(unit), -1, -2) * PYTORCH3D_FROM_OPENCV[:, None]
     return _broadcast(R_co + 0.0, 2, shift * PYTORCH3D_FROM_OPENCV + 0.0, scale)
 
 
@@ -61,16 +70,31 @@ def sam3d_pointmap(depth: ArrayLike, K: ArrayLike) -> NDArray[Any]:
     SAM 3D turns the pointmap of its own depth model by P, but takes the user's as it is. Ours has no background, and no metric scale.
     Source: synthetic spec, section 2; sam-3d-objects, issues 46, 57 and 192.
     """
-    z, camera = np.asarray(depth), _checked("K", K, (3, 3))
-    if z.dtype not in (np.float32, np.float64) or z.ndim < 2:
-        raise DataError("bad_argument", "depth", f"{z.dtype} of shape {z.shape}", "float32 or float64 of shape (..., H, W)", "read key depth of depth/*.npz")
+    z, camera = _depth(depth), _checked("K", K, (3, 3))
     if camera.shape != (3, 3) or camera[0, 1] != 0 or camera[1, 0] != 0 or camera[2].tolist() != [0, 0, 1]:
         raise DataError("bad_argument", "K", f"{camera.tolist()}", "one matrix [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]", "take K of cameras.json")
+    if camera[0, 0] <= 0 or camera[1, 1] <= 0:
+        raise DataError("bad_argument", "K", f"focal lengths {camera[0, 0]:g} and {camera[1, 1]:g}", "lengths above 0", "take K of cameras.json")
     height, width = z.shape[-2:]
     left = -(np.arange(width) - camera[0, 2]) / camera[0, 0]
     up = -(np.arange(height) - camera[1, 2]) / camera[1, 1]
     points: NDArray[Any] = np.stack([z * left, z * up[:, None], z], axis=-1).astype(z.dtype)
     return points
+
+
+def _depth(depth: ArrayLike) -> NDArray[Any]:
+    """Return depth as an array. Raises DataError (bad_argument) for another type or shape, and for what is neither above 0 nor NaN."""
+    hint = "read key depth of depth/*.npz"
+    try:
+        z = np.asarray(depth)
+    except ValueError as error:
+        raise DataError("bad_argument", "depth", f"no array ({error})", "float32 or float64 of shape (..., H, W)", hint) from error
+    if z.dtype not in (np.float32, np.float64) or z.ndim < 2:
+        raise DataError("bad_argument", "depth", f"{z.dtype} of shape {z.shape}", "float32 or float64 of shape (..., H, W)", hint)
+    wrong = z[np.isinf(z) | (z <= 0)]
+    if wrong.size:
+        raise DataError("bad_argument", "depth", f"{float(wrong.flat[0]):g}", "finite depths above 0, NaN where there is none", hint)
+    return z
 
 
 class ScaleInvariant(NamedTuple):
@@ -95,6 +119,8 @@ def scale_invariant(t: ArrayLike, s: ArrayLike, scene_scale: ArrayLike) -> Scale
     Source: seed 002, section 10; the names and formulas are those of InvariantPoseTarget in sam-3d-objects (data/dataset/tdfy/pose_target.py).
     """
     shift, scale, unit = _checked("t", t, (3,)), _checked("s", s, (3,)), _checked("scene_scale", scene_scale, ())
+    _leading(t=(shift.shape, 1), s=(scale.shape, 1), scene_scale=(unit.shape, 0))
+    _positive("s", scale)
     distance = np.linalg.norm(shift, axis=-1)
     if np.any(distance == 0):
         raise DataError("bad_argument", "t", "a centre at the camera", "a centre before it", "look at where t comes from")
@@ -104,9 +130,12 @@ def scale_invariant(t: ArrayLike, s: ArrayLike, scene_scale: ArrayLike) -> Scale
 
 
 def from_scale_invariant(target: ScaleInvariant, scene_scale: ArrayLike) -> tuple[Float, Float]:
-    """Return t, s : (..., 3) float64 of scale-invariant parts, in the unit of scene_scale (...)."""
-    distance = (np.asarray(target.t_rel_norm, np.float64) * np.asarray(scene_scale, np.float64))[..., None]
-    return target.t_unit * distance, target.s_tilde * distance
+    """Return t, s : (..., 3) float64 of scale-invariant parts, in the unit of scene_scale (...). Raises DataError (bad_argument)."""
+    unit, size = _checked("t_unit", target.t_unit, (3,)), _checked("s_tilde", target.s_tilde, (3,))
+    away, scale = _checked("t_rel_norm", target.t_rel_norm, ()), _checked("scene_scale", scene_scale, ())
+    _leading(t_unit=(unit.shape, 1), s_tilde=(size.shape, 1), t_rel_norm=(away.shape, 0), scene_scale=(scale.shape, 0))
+    distance = (away * scale)[..., None]
+    return unit * distance, size * distance
 
 
 def scene_scale(t: ArrayLike) -> float:
@@ -154,7 +183,7 @@ def _quaternion(R: Float) -> Float:
 
 
 def _checked(name: str, value: ArrayLike, last: tuple[int, ...]) -> Float:
-    array = np.asarray(value, np.float64)
+    array = _real(name, value)
     if array.shape[array.ndim - len(last) :] != last:
         raise DataError("bad_argument", name, f"shape {array.shape}", f"(..., {', '.join(map(str, last))})", "see the docstring")
     if not np.isfinite(array).all():
@@ -162,8 +191,36 @@ def _checked(name: str, value: ArrayLike, last: tuple[int, ...]) -> Float:
     return array
 
 
+def _real(name: str, value: ArrayLike) -> Float:
+    """Return an array as float64. Raises DataError (bad_argument) for text, complex numbers, truth values and lists that are no array."""
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        raise DataError("bad_argument", name, f"no array ({error})", "nested lists of one shape", "see the docstring") from error
+    if found.dtype.kind not in "iuf":
+        raise DataError("bad_argument", name, f"values of type {found.dtype}", "real numbers", "see the docstring")
+    return found.astype(np.float64)
+
+
+def _leading(**arrays: tuple[tuple[int, ...], int]) -> tuple[int, ...]:
+    """Return the leading axes that arrays have in common.   arrays : name -> shape, and how many axes at its end are its own.
+
+    Raises DataError (bad_argument) where they do not broadcast.
+    """
+    try:
+        return np.broadcast_shapes(*(shape[: len(shape) - own] for shape, own in arrays.values()))
+    except ValueError as error:
+        found = ", ".join(f"{name} {shape}" for name, (shape, _) in arrays.items())
+        raise DataError("bad_argument", ", ".join(arrays), f"shapes {found}", "leading axes that broadcast", "see the docstring") from error
+
+
+def _positive(name: str, scales: Float) -> None:
+    if np.any(scales <= 0):
+        raise DataError("bad_argument", name, f"{float(scales.min()):g}", "scales above 0", "look at where it comes from")
+
+
 def _broadcast(turn: Float, axes: int, t: Float, s: Float) -> tuple[Float, Float, Float]:
     """Return copies with the same leading axes.   axes : how many of `turn` are its own."""
-    leading = np.broadcast_shapes(turn.shape[:-axes], t.shape[:-1], s.shape[:-1])
+    leading = _leading(rotation=(turn.shape, axes), t=(t.shape, 1), s=(s.shape, 1))
     own = turn.shape[-axes:]
     return np.broadcast_to(turn, (*leading, *own)).copy(), np.broadcast_to(t, (*leading, 3)).copy(), np.broadcast_to(s, (*leading, 3)).copy()

@@ -188,6 +188,70 @@ def test_what_is_no_pose_is_refused_with_its_reason(case):
     assert caught.value.found == said
 
 
+NO_POSES: dict[str, tuple[Any, Any, Any, str]] = {
+    "complex": (np.eye(3) * (1 + 0j), (0, 0, 3), (1, 1, 1), "type complex128"),
+    "text": (np.eye(3), ["a", "b", "c"], (1, 1, 1), "type <U1"),
+    "none": (np.eye(3), None, (1, 1, 1), "type object"),
+    "ragged lists": ([[1, 0, 0], [0, 1], [0, 0, 1]], (0, 0, 3), (1, 1, 1), "no array"),
+    "axes that do not broadcast": (np.tile(np.eye(3), (4, 1, 1)), np.ones((5, 3)), (1, 1, 1), "shapes rotation (4, 4)"),
+    "negative scale": (np.eye(3), (0, 0, 3), (-1, 1, 1), "-1"),
+    "scale of 0": (np.eye(3), (0, 0, 3), (1, 1, 0), "0"),
+    "squares beyond any float": (np.full((3, 3), 1e200) * [[1], [-1], [1]], (0, 0, 3), (1, 1, 1), "R^T R off by"),
+}
+
+
+@pytest.mark.parametrize("case", NO_POSES)
+def test_arguments_that_are_no_pose_are_refused(case):
+    R, t, s, said = NO_POSES[case]
+    with np.errstate(all="ignore"), pytest.raises(DataError) as caught:
+        ours_to_sam3d(R, t, s)
+    assert said in caught.value.found
+
+
+NO_POSES_BACK: dict[str, tuple[Any, Any, Any]] = {
+    "negative scale": ([1, 0, 0, 0], (0, 0, 3), (-1, 1, 1)),
+    "axes that do not broadcast": (np.tile([1, 0, 0, 0], (4, 1)), np.ones((5, 3)), (1, 1, 1)),
+    "text": (["w", "x", "y", "z"], (0, 0, 3), (1, 1, 1)),
+    "length below any float": ([1e-310, 0, 0, 0], (0, 0, 3), (1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("case", NO_POSES_BACK)
+def test_arguments_that_are_no_pose_of_sam3d_are_refused(case):
+    with pytest.raises(DataError, match="bad_argument"):
+        sam3d_to_ours(*NO_POSES_BACK[case])
+
+
+@pytest.mark.parametrize("length", [1e-200, 1e200])
+def test_a_quaternion_whose_square_no_float_holds_is_a_rotation_still(length):
+    R_co = sam3d_to_ours([0, 0, 0.6 * length, 0.8 * length], [0, 0, 1], [1] * 3)[0]
+    assert R_co == pytest.approx(sam3d_to_ours([0, 0, 0.6, 0.8], [0, 0, 1], [1] * 3)[0], abs=1e-15)
+
+
+def test_targets_whose_axes_do_not_broadcast_are_refused():
+    with pytest.raises(DataError, match=r"shapes t \(4, 3\), s \(5, 3\)"):
+        scale_invariant(np.ones((4, 3)), np.ones((5, 3)), 1.0)
+    with pytest.raises(DataError, match="t_unit"):
+        from_scale_invariant(ScaleInvariant(np.ones((4, 3)), np.ones((4, 3)), np.ones(5)), 1.0)
+
+
+def test_targets_of_a_negative_scale_are_refused():
+    with pytest.raises(DataError, match="scales above 0"):
+        scale_invariant([0, 0, 1], [1, -1, 1], 1.0)
+
+
+@pytest.mark.parametrize("depth", [np.inf, -np.inf, -1.0, 0.0])
+def test_a_depth_that_is_none_is_refused(depth):
+    with pytest.raises(DataError, match="finite depths above 0"):
+        sam3d_pointmap(np.full((4, 5), depth, np.float32), frame_K(4, 4))
+
+
+@pytest.mark.parametrize("focal", [0.0, -5.0])
+def test_a_camera_without_a_focal_length_is_refused(focal):
+    with pytest.raises(DataError, match="focal lengths"):
+        sam3d_pointmap(np.ones((4, 4)), [[focal, 0, 2], [0, 5, 1.5], [0, 0, 1]])
+
+
 def test_a_rotation_rounded_to_float32_is_taken():
     R, t, s = poses()
     q = ours_to_sam3d(R.astype(np.float32), t, s)[0]
