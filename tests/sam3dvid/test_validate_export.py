@@ -17,6 +17,7 @@ from sam3dvid.validate.__main__ import main
 from sam3dvid.validate.dataset import read_json
 from sam3dvid.validate.roundtrip import psnr_db
 from shardwork.errors import DataError
+from tests.sam3dvid.damaged_npz import NPZ_FLIPS, flipped_npz
 from tests.sam3dvid.datasets import Clip, Lent, write_dataset
 from tests.sam3dvid.handmade_exports import clip_members, jpeg, png, write_export, write_tar, write_voxels
 from tests.sam3dvid.spoiled import data, drop, edit, flip, put
@@ -166,6 +167,17 @@ def mask(old):
     return png(pixels)
 
 
+def encoded(**form):
+    """Return what encodes a picture anew."""
+
+    def alter(old):
+        file = io.BytesIO()
+        Image.open(io.BytesIO(old)).save(file, "JPEG", **form)
+        return file.getvalue()
+
+    return alter
+
+
 def noisy(old):
     pixels = np.asarray(Image.open(io.BytesIO(old))).astype(int)
     return jpeg(np.clip(pixels + np.random.default_rng(0).normal(0, 14, pixels.shape), 0, 255).astype(np.uint8))
@@ -218,6 +230,17 @@ DIFFERENCES = {
         lambda m: changed(m, f"{A}.rgb.005.jpg", lambda old: dict(m)[f"{A}.rgb.004.jpg"]),
         f"{A}: rgb.005.jpg: closer to rgb/004.png than to its own frame, ",
     ),
+    "JPEG of quality 60": (lambda m: changed(m, f"{A}.rgb.004.jpg", encoded(quality=60, subsampling=0)), f"{A}: rgb.004.jpg: steps [13, 9, 8, 13] and on"),
+    "JPEG of quality 96": (lambda m: changed(m, f"{A}.rgb.004.jpg", encoded(quality=96, subsampling=0)), f"{A}: rgb.004.jpg: steps "),
+    "JPEG of 4:2:0": (
+        lambda m: changed(m, f"{A}.rgb.004.jpg", encoded(quality=95, subsampling=2)),
+        f"{A}: rgb.004.jpg: colour samples shared between pixels (2x2, 1x1, 1x1)",
+    ),
+    "progressive JPEG": (lambda m: changed(m, f"{A}.rgb.004.jpg", encoded(quality=95, subsampling=0, progressive=True)), f"{A}: rgb.004.jpg: a progressive"),
+    "one form of many JPEGs": (
+        lambda m: changed(m, ".jpg", encoded(quality=94, subsampling=0)),
+        f"{A}: rgb.000.jpg: steps ",
+    ),
     "noise": (lambda m: changed(m, f"{A}.rgb.000.jpg", noisy), f"{A}: rgb.000.jpg: a PSNR of "),
     "mirrored pictures": (
         lambda m: changed(m, f"{A}.rgb.003.jpg", lambda old: jpeg(np.asarray(Image.open(io.BytesIO(old)))[:, ::-1])),
@@ -243,6 +266,53 @@ def test_a_difference_of_the_export_is_named_with_shard_and_clip(difference, val
     first = told(part)[0]
     assert first.startswith(f"{SHARD}: {said}"), first
     assert str(tmp_path) not in json.dumps(report.as_json())
+
+
+def write_index(folder, shards, split="eval"):
+    (folder / "index.json").write_text(json.dumps({"split": split, "shards": [{"name": name, "clip_ids": ids} for name, ids in shards.items()]}))
+
+
+INDEXES = {
+    "missing shard": ({SHARD: [A, B], "eval-000001.tar": ["00000050"]}, "eval-000001.tar: no such file, expected a shard that index.json names"),
+    "clip that its shard lacks": ({SHARD: [A, B, "00000050"]}, f"{SHARD}: clips: clip 00000050 is missing, expected the 3 clips that index.json names"),
+    "clip that is too many": ({SHARD: [A]}, f"{SHARD}: clips: clip {B} is too many, expected the 1 clips that index.json names"),
+    "shard that it does not name": ({}, f"{SHARD}: not named by index.json, expected the shards of this export alone"),
+}
+
+
+@pytest.mark.parametrize("fault", INDEXES)
+def test_what_the_index_names_and_the_folder_lacks_is_named(fault, valid, export, tmp_path):
+    shards, said = INDEXES[fault]
+    shutil.copytree(export, tmp_path / "export")
+    write_index(tmp_path / "export", shards)
+    assert told(look(valid, tmp_path / "export")[1]) == [said]
+
+
+def test_a_shard_that_ends_in_lost_samples_is_named_with_its_clip(valid, members, grids, tmp_path):
+    path = write_tar(tmp_path / SHARD, members)
+    data = path.read_bytes()
+    at = data.index(f"{B}.json".encode())
+    path.write_bytes(data[:at] + bytes(len(data) - at))
+    write_voxels(tmp_path / VOXELS, grids)
+    write_index(tmp_path, {SHARD: [A, B]})
+    lines = told(look(valid, tmp_path)[1])
+    assert any("what stood there is lost" in line for line in lines) and any(f"clip {B} is missing" in line for line in lines)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"shards": [1]}', '{"split": "train", "shards": []}'])
+def test_an_index_that_is_none_is_named(text, valid, export, tmp_path):
+    shutil.copytree(export, tmp_path / "export")
+    (tmp_path / "export" / "index.json").write_text(text)
+    assert told(look(valid, tmp_path / "export")[1])[0].startswith("index.json")
+
+
+@pytest.mark.parametrize("place", NPZ_FLIPS)
+def test_a_flipped_bit_of_the_voxels_file_is_named_once_an_asset(place, valid, members, grids, tmp_path):
+    write_tar(tmp_path / SHARD, members)
+    path = write_voxels(tmp_path / VOXELS, grids)
+    path.write_bytes(flipped_npz(path.read_bytes(), place))
+    part = look(valid, tmp_path)[1]
+    assert part.blocked == () and 1 <= len(told(part)) <= 2 and all(line.startswith(f"{VOXELS}: ") for line in told(part))
 
 
 def test_a_clip_exported_twice_is_named(valid, members, grids, tmp_path):

@@ -121,6 +121,9 @@ def _look_at_export(whole: Found, looker: _Looker, export: Path, chosen: Sequenc
     split, looked = tasks[0][1], looker.look(tasks)
     measured = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
     roundtrip.look_at_order(whole, measured)
+    named = roundtrip.read_shards(whole, export, split)
+    if named is not None:
+        roundtrip.look_at_index(whole, named, [name for *_, name in tasks], measured)
     exported = {clip_id for one in measured for clip_id in one.clips}
     missing = sum(name not in exported for of_split, name in chosen if of_split == split)
     used = {asset_id for one in measured for asset_id in one.assets}
