@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import shutil
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +21,10 @@ pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes w
 
 import sam3dvid.export.run as run_module
 from sam3dvid.export.shards import ShardWriter
+from shardwork import packrecord
 from shardwork.errors import DataError
-from shardwork.pack import PlannedShard, Unit
+from shardwork.pack import Declared, PackOptions, PlannedShard, Unit, cut_plan, pack_shards
+from shardwork.tarball import Written
 from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, files, make_dataset, repaint
 
 
@@ -166,6 +170,24 @@ def test_foreign_file_of_an_export_s_name_is_never_overwritten(kept, tmp_path, c
     assert (out / name).read_text() == "mine" and len(list(out.iterdir())) == 1
 
 
+def test_name_of_two_lines_is_refused(kept, tmp_path, capsys):
+    export(kept[0], tmp_path / "a\nb", code=2)
+    assert "a path without line breaks" in (said := capsys.readouterr().err) and said.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_clips_without_an_id_of_their_background_have_each_their_own(dataset, tmp_path):
+    for clip_id, license_id in ((IDS[0], "CC0-1.0"), (IDS[2], "CC-BY-4.0")):
+        path = clip_folder(dataset, clip_id) / "meta.json"
+        background = json.loads(path.read_text())["background"]
+        change_json(path, background={**background, "image_id": None, "provenance": {**background["provenance"], "license": license_id}})
+    export(dataset, tmp_path / "out")
+    backgrounds = json.loads((tmp_path / "out" / "index.json").read_text())["backgrounds"]
+    assert {name: rights["license"] for name, rights in backgrounds.items() if name.startswith("of clip")} == {
+        f"of clip {IDS[0]}": "CC0-1.0",
+        f"of clip {IDS[2]}": "CC-BY-4.0",
+    }
+
+
 def test_export_into_the_dataset_is_refused(kept, capsys):
     export(kept[0], kept[0] / "export", code=2)
     assert "within the dataset" in capsys.readouterr().err and not (kept[0] / "export").exists()
@@ -177,6 +199,23 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+def change_pose(pose: list[list[float]], path: Path) -> None:
+    frames = json.loads(path.read_text())["frames"]
+    frames[3]["T_cw"] = pose
+    change_json(path, frames=frames)
+
+
+def sheared(path: Path) -> str:
+    objects = json.loads(path.read_text())
+    objects[0]["R_wo"] = [[1, 0.01, 0], [0, 1, 0], [0, 0, 1]]
+    return json.dumps(objects)
+
+
+def animate(path: Path) -> None:
+    with Image.open(path) as image:
+        image.copy().save(path, save_all=True, append_images=[image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)])
+
+
 SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "flipped byte": ("rgb/003.png", flip, "checksum"),
     "cut picture": ("rgb/003.png", lambda path: path.write_bytes(path.read_bytes()[:-9]), "cut short"),
@@ -186,7 +225,25 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "16 bits": ("mask_visible/003.png", lambda path: Image.fromarray(np.zeros((64, 64), np.uint16)).save(path), "16 bits a channel"),
     "coloured mask": ("mask_visible/003.png", lambda path: shutil.copy(path.parents[1] / "rgb" / "003.png", path), "colour type 2"),
     "cut record": ("cameras.json", lambda path: path.write_text(path.read_text()[:-9]), "cameras.json"),
-    "infinite pose": ("objects.json", lambda path: path.write_text(path.read_text().replace('"t_wo": [', '"t_wo": [1e999, ', 1)), "t_wo"),
+    "infinite pose": ("objects.json", lambda path: path.write_text(path.read_text().replace('"t_wo": [', '"t_wo": [1e999, ', 1)), "1e999 is beyond"),
+    "number beyond any float": (
+        "cameras.json",
+        lambda path: path.write_text(path.read_text().replace('"K": [', '"K": [' + "9" * 400 + ", ", 1)),
+        "cameras.json: K",
+    ),
+    "infinite number that training ignores": ("meta.json", lambda path: path.write_text(path.read_text().replace("{", '{"a": 1e999,', 1)), "1e999 is beyond"),
+    "seed of text": ("meta.json", partial(change_json, seed="abc"), "seed: 'abc', expected a whole number"),
+    "seed that is true": ("meta.json", partial(change_json, seed=True), "seed: True, expected a whole number"),
+    "no version": ("meta.json", partial(change_json, generator_version=None), "generator_version: None, expected text"),
+    "commit that is a list": ("meta.json", partial(change_json, git_commit=["x"]), "git_commit: ['x'], expected text"),
+    "camera of another last row": ("cameras.json", partial(change_pose, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [7, 7, 7, 7]]), "T_cw[3]: the last row"),
+    "camera that scales": ("cameras.json", partial(change_pose, np.diag([2, 2, 2, 1]).tolist()), "T_cw[3]: R^T R off by 3"),
+    "camera that mirrors": ("cameras.json", partial(change_pose, np.diag([1, 1, -1, 1]).tolist()), "T_cw[3]: a mirrored matrix"),
+    "camera of huge numbers": ("cameras.json", partial(change_pose, np.diag([1e200, -1e200, 1, 1]).tolist()), "T_cw[3]: R^T R off by inf"),
+    "object that is sheared": ("objects.json", lambda path: path.write_text(sheared(path)), "R_wo: R^T R off by"),
+    "transparent frame": ("rgb/003.png", lambda path: Image.open(path).save(path, transparency=(0, 0, 0)), "a transparent colour (part tRNS)"),
+    "animated frame": ("rgb/003.png", lambda path: animate(path), "an animated picture"),
+    "animated mask": ("mask_visible/003.png", lambda path: animate(path), "an animated picture"),
     "other clip's record": ("meta.json", partial(change_json, clip_id="00000009"), "'00000009', expected '00000003'"),
     "too few frames": ("cameras.json", partial(change_json, frames=[]), "not numbered from 0"),
 }
@@ -252,7 +309,8 @@ def test_other_sizes_than_the_format_s_are_refused_unless_allowed(kept, tmp_path
 
 def test_clip_that_changed_since_the_plan_is_not_packed(kept, tmp_path):
     shard = PlannedShard("train-000000.tar", (Unit(IDS[0], ["0" * 64, {}]),))
-    with pytest.raises(DataError, match="member_changed"):
+    # the plan that was noted is the old clip's
+    with pytest.raises(DataError, match=r"with --replan.*member_changed"):
         ShardWriter(kept[0], SPLIT, True)(tmp_path / shard.name, shard)
     assert list(tmp_path.iterdir()) == []
 
@@ -263,11 +321,121 @@ def test_voxels_of_another_shape_are_named_before_anything_is_written(dataset, t
     assert "corner_train-1/voxels.npy" in (said := capsys.readouterr().err) and "[bad_asset]" in said and not (tmp_path / "out").exists()
 
 
-def test_psnr_below_40_fails_without_index_where_that_is_asked_for_and_warns_otherwise(kept, out, capsys):
+def test_psnr_below_40_fails_without_index_where_that_is_asked_for_and_warns_otherwise(kept, tmp_path, capsys):
+    out = tmp_path / "out"
     export(kept[0], out, "--psnr=fail", code=2)
     assert "[low_psnr]" in (said := capsys.readouterr().err) and "below 40 dB" in said and not (out / "index.json").exists()
     export(kept[0], out)
     assert "3 kept" in (said := capsys.readouterr().err) and "warning: " in said and files(out) == kept[2]
+
+
+def test_psnr_that_fails_over_a_finished_export_leaves_it_finished(kept, out, capsys):
+    export(kept[0], out, "--psnr=fail", code=2)
+    assert "[low_psnr]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_index_stays_where_all_is_kept_and_the_disk_is_full(kept, out, capsys, monkeypatch):
+    monkeypatch.setattr(packrecord, "write_json", full_disk)
+    monkeypatch.setattr(run_module, "write_json", full_disk)
+    export(kept[0], out, code=1)
+    assert "[fault_disk]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+def test_index_goes_before_a_shard_is_made_again(kept, out, monkeypatch):
+    (out / "train-000001.tar").write_bytes(b"")
+    monkeypatch.setattr(ShardWriter, "__call__", full_disk)
+    export(kept[0], out, code=1)
+    assert not (out / "index.json").exists()
+
+
+RECORDS: dict[str, Callable[[Path, Path], object]] = {
+    "lost": lambda record, other: record.unlink(),
+    "spoilt": lambda record, other: record.write_text(record.read_text().replace("sha256", "sha255", 1)),
+    "none": lambda record, other: record.write_text("{}"),
+    "of the plan that is asked for": lambda record, other: shutil.copy(other / record.name, record),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_finished_export_of_another_plan_is_refused_by_its_index_whatever_became_of_its_record(kept, out, tmp_path, capsys, kind):
+    if kind.startswith("of"):
+        export(kept[0], tmp_path / "other", "--clips-per-shard=5")
+    RECORDS[kind](out / ".plan.json", tmp_path / "other")
+    export(kept[0], out, "--clips-per-shard=5", code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+
+
+@pytest.mark.parametrize("more", [(), ("--replan",)])
+def test_shards_with_neither_index_nor_record_that_can_be_read_are_left_alone(kept, out, capsys, more):
+    (out / "index.json").unlink()
+    (out / ".plan.json").write_text("mine")
+    before = files(out)
+    export(kept[0], out, *more, code=2)
+    assert "train-000000.tar: there with a .plan.json that cannot be read" in (said := capsys.readouterr().err) and "[foreign_export]" in said
+    assert files(out) == before and (out / ".plan.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["mine", '{"steps": []}'])
+def test_foreign_file_of_the_record_s_name_is_never_overwritten(kept, tmp_path, capsys, text):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".plan.json").write_text(text)
+    export(kept[0], out, "--replan", code=2)
+    assert "[foreign_export]" in capsys.readouterr().err
+    assert (out / ".plan.json").read_text() == text and len(list(out.iterdir())) == 1
+
+
+def write_nothing(final: Path, shard: PlannedShard) -> Written:
+    final.write_bytes(b"events")
+    return Written(6, "0" * 64, 1)
+
+
+def test_shards_of_another_product_are_never_replaced(kept, tmp_path, capsys):
+    out = tmp_path / "out"
+    plan = replace(cut_plan(SPLIT, [Unit("v_a", [])], 1, 1), kind="eventvox.release")
+    pack_shards(plan, out, write_nothing, PackOptions(0), Declared(tmp_path / "list.json"))
+    export(kept[0], out, "--replan", code=2)
+    assert ".plan.json: the record of shards of eventvox.release" in (said := capsys.readouterr().err) and "[foreign_export]" in said
+    assert files(out) == {"train-000000.tar": b"events"}
+
+
+def test_export_is_never_replaced_by_another_product(out, kept):
+    plan = replace(cut_plan(SPLIT, [Unit("v_a", [])], 1, 1), kind="eventvox.release")
+    with pytest.raises(DataError, match="foreign_shards"):
+        pack_shards(plan, out, write_nothing, PackOptions(0, replan=True), Declared(out / "list.json"))
+    assert files(out) == kept[2]
+
+
+def test_export_of_the_other_split_that_began_while_this_one_was_planned_is_refused(kept, tmp_path, capsys, monkeypatch):
+    out, gather = tmp_path / "out", run_module.gather
+
+    def meanwhile(*given):
+        out.mkdir()
+        (out / "eval-000000.tar").write_bytes(b"")
+        return gather(*given)
+
+    monkeypatch.setattr(run_module, "gather", meanwhile)
+    export(kept[0], out, "--replan", code=2)
+    assert "[other_split]" in capsys.readouterr().err and list(files(out)) == ["eval-000000.tar"]
+
+
+def test_changed_licence_is_another_plan_whose_shards_are_kept(kept, dataset, out, capsys):
+    change_json(dataset / "assets" / SPLIT / "corner_train-1" / "meta.json", license="CC-BY-NC-4.0")
+    export(dataset, out, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
+    export(dataset, out, "--replan")
+    assert "3 kept" in capsys.readouterr().err
+    assert [name for name, data in files(out).items() if data != kept[2][name]] == ["index.json"]
+
+
+@pytest.mark.parametrize("more", ["--releasable-only", "--release-licenses=CC0-1.0 CC-BY-4.0"])
+def test_another_rule_for_what_may_be_released_is_another_plan(kept, out, capsys, more):
+    export(kept[0], out, more, code=2)
+    assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
 
 
 def test_split_without_clips_is_refused(kept, tmp_path, capsys):

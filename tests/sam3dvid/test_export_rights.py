@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("webdataset", reason="webdataset writes the tars: it comes with the extra `clips`")
 
 from reelmill.config import AssetsConfig
-from sam3dvid.export.rights import background_rights
+from sam3dvid.export.rights import background_refusal, background_rights
 from sam3dvid.export.settings import RELEASE_LICENSES
 from tests.sam3dvid.exported_datasets import IDS, SPLIT, change_json, clip_folder, export, make_dataset
 
@@ -64,11 +64,29 @@ def test_release_without_any_clip_is_refused(dataset, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "provenance",
-    [{}, {"license": "CC-BY-SA-4.0"}, {"license": "CC0-1.0", "source": "sa1b"}, {"license": "CC0-1.0", "releasable": False}],
-    ids=["not told", "not allowed", "SA-1B whatever it says", "marked by its pool"],
+    [
+        {},
+        {"license": "CC-BY-SA-4.0"},
+        *({"license": "CC0-1.0", "source": source} for source in ("sa1b", "SA-1B", "SA_1B", "Sa1B")),
+        *({"license": "CC0-1.0", "releasable": mark} for mark in (False, "false", 0, None)),
+    ],
+    ids=lambda provenance: str(provenance),
 )
 def test_background_that_may_not_be_released(provenance):
     assert background_rights({"provenance": provenance}, RELEASE_LICENSES)["releasable"] is False
+
+
+def test_reason_against_a_photo_of_sa1b_says_so_whatever_licence_it_states():
+    assert background_refusal({"provenance": {"source": "sa1b", "license": "CC0-1.0"}}, RELEASE_LICENSES) == "from SA-1B, though it states CC0-1.0"
+
+
+def test_reason_against_a_photo_that_was_marked_is_not_its_licence():
+    marked = {"provenance": {"releasable": False, "license": "CC0-1.0"}}
+    assert background_refusal(marked, RELEASE_LICENSES) == "marked as not releasable, though it states CC0-1.0"
+
+
+def test_photo_that_is_marked_as_releasable_may_be_released():
+    assert background_rights({"provenance": {"license": "CC0-1.0", "source": "polyhaven", "releasable": True}}, RELEASE_LICENSES)["releasable"] is True
 
 
 def test_the_allow_list_is_the_configuration_s():

@@ -20,6 +20,7 @@ from sam3dvid.export.__main__ import main
 from sam3dvid.export.verify import verify_export
 from shardwork.digests import seal, sha256_file, unseal
 from shardwork.jsonio import read_json, write_json
+from tests.sam3dvid.damaged_npz import NPZ_FLIPS, flipped_npz
 from tests.sam3dvid.exported_datasets import IDS, SPLIT, add_clip, change_json, clip_folder, export, make_dataset, members, repaint
 
 
@@ -226,6 +227,25 @@ def test_clip_that_the_dataset_got_or_lost_since_is_named(dataset, out):
     assert "index.json: 00000004: not in the dataset's manifest" in said and "index.json: 00000009: in the dataset, not in the index" in said
 
 
+def test_licence_of_an_asset_that_changed_since_is_named_with_the_clips_that_it_refuses(dataset, out):
+    change_json(dataset / "assets" / SPLIT / "corner_train-1" / "meta.json", license="CC-BY-NC-4.0")
+    assert told(out) == ""
+    lines = told(out, dataset).splitlines()
+    assert 'index.json: assets: corner_train-1: license: "CC-BY-4.0", expected "CC-BY-NC-4.0" as in the dataset: the export is stale' in lines
+    assert 'train-000001.tar: 00000002: refusals: none, expected ["asset corner_train-1: CC-BY-NC-4.0"], as the dataset says now: the export is stale' in lines
+    assert sum(": refusals: " in line for line in lines) == 3
+
+
+def test_clip_that_was_left_out_and_may_be_released_now_is_named(dataset, tmp_path):
+    path = dataset / "assets" / SPLIT / "corner_train-1" / "meta.json"
+    change_json(path, license="CC-BY-NC-4.0")
+    export(dataset, tmp_path / "out", "--releasable-only")
+    assert told(tmp_path / "out", dataset) == ""
+    change_json(path, license="CC-BY-4.0")
+    lines = told(tmp_path / "out", dataset).splitlines()
+    assert len(lines) == 3 and lines[0].startswith('index.json: left_out: 00000000: ["asset corner_train-1: CC-BY-NC-4.0"], expected none')
+
+
 SAMPLES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "extra key": (lambda info: info.update(depth=[]), ": an extra key 'depth'"),
     "missing key": (lambda info: info.pop("seed"), ": no key 'seed'"),
@@ -316,6 +336,25 @@ def test_changed_voxels_file_is_named(out):
     path.write_bytes(data)
     said = told(out)
     assert "voxels_train.npz: sha256" in said and "voxels_train.npz: cannot be read" in said
+
+
+@pytest.mark.parametrize("place", NPZ_FLIPS)
+def test_flipped_bit_of_the_voxels_file_is_named_beside_its_sha256(out, place):
+    path = out / "voxels_train.npz"
+    path.write_bytes(flipped_npz(path.read_bytes(), place))
+    lines = told(out).splitlines()
+    assert lines[0].startswith("voxels_train.npz: sha256") and all(line.startswith("voxels_train.npz: ") for line in lines)
+
+
+def test_size_beyond_any_file_in_a_header_is_named(out):
+    path = out / "train-000000.tar"
+    data = bytearray(path.read_bytes())
+    at = data.index(b"00000001.rgb.004.jpg\0")
+    data[at + 124 : at + 136] = b"\x80" + b"\xff" * 11
+    data[at + 148 : at + 156] = b" " * 8
+    data[at + 148 : at + 156] = b"%06o\0 " % sum(data[at : at + 512])
+    path.write_bytes(data)
+    assert "member 00000001.rgb.004.jpg: cut after" in told(out)
 
 
 def test_voxels_that_differ_from_the_dataset_s_are_counted(dataset, out):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,11 @@ META_KEYS = ("clip_id", "split", "seed", "num_objects", "generator_version", "gi
 OPTIONAL_KEYS = ("blender_version",)
 VISIBILITY_KEYS = ("visible_px", "amodal_px", "visible_frac")
 WORLD_POSE = {"R_wo": (3, 3), "t_wo": (3,), "s_wo": (3,)}
+LARGEST = sys.float_info.max
+"""A whole number may be larger in JSON, and then is no float64. Compared, NaN is no number either."""
+LARGEST_SEED = 2**63 - 1
+ORTHONORMAL = 1e-6
+"""How far R^T R of a pose may lie from 1. The format's validator asks for less; this keeps out what is no pose at all."""
 TAIL_BYTES = 4096
 """Of the end of a PNG file, one page: there the checksum of all its pixels stands (Adler-32), and behind it at most what a program notes of itself."""
 
@@ -102,6 +107,7 @@ def read_clip(dataset: Path, split: str, clip_id: str, any_size: bool) -> Clip:
             raise bad_clip(f"{where}: {key}", repr(given[key]), repr(wanted))
     if not isinstance(given["background"], dict):
         raise bad_clip(f"{where}: background", repr(given["background"])[:60], "an object")
+    _check_origin(given, where)
     where = folder / "cameras.json"
     width, height, frames = (_key(cameras, key, where) for key in ("width", "height", "frames"))
     if not (isinstance(frames, list) and frames and all(isinstance(one, dict) and one.get("t") == t for t, one in enumerate(frames))):
@@ -111,6 +117,7 @@ def read_clip(dataset: Path, split: str, clip_id: str, any_size: bool) -> Clip:
         raise bad_clip(where, "{} frames of {} x {}".format(*size), "{} of {} x {}".format(*wanted_size))
     given["K"] = _numbers(_key(cameras, "K", where), (3, 3), f"{where}: K")
     given["T_cw"] = _numbers([_key(one, "T_cw", where) for one in frames], (len(frames), 4, 4), f"{where}: T_cw")
+    _check_poses(given["T_cw"], f"{where}: T_cw")
     given["objects"] = [_object(one, k, f"{folder / 'objects.json'}: [{k - 1}]") for k, one in enumerate(objects, 1)]
     where = folder / "meta.json"
     visibility = given["visibility"]
@@ -119,6 +126,31 @@ def read_clip(dataset: Path, split: str, clip_id: str, any_size: bool) -> Clip:
     for key in VISIBILITY_KEYS:
         _numbers(visibility[key], (len(frames), len(objects)), f"{where}: visibility.{key}")
     return Clip(folder, clip_id, split, len(frames), width, height, given)
+
+
+def _check_origin(given: dict[str, Json], where: Path) -> None:
+    """Raise AssetRefused (bad_clip) unless seed and versions are what they should be."""
+    if type(given["seed"]) is not int or not 0 <= given["seed"] <= LARGEST_SEED:
+        raise bad_clip(f"{where}: seed", repr(given["seed"])[:60], f"a whole number up to {LARGEST_SEED}")
+    for key in ("generator_version", "git_commit", *OPTIONAL_KEYS):
+        if key in given and not (isinstance(given[key], str) and given[key]):
+            raise bad_clip(f"{where}: {key}", repr(given[key])[:60], "text")
+
+
+def _check_poses(T_cw: Json, where: str) -> None:
+    """Raise AssetRefused (bad_clip) unless every (4, 4) matrix is a rigid motion."""
+    for t, pose in enumerate(np.array(T_cw, np.float64)):
+        if pose[3].tolist() != [0, 0, 0, 1]:
+            raise bad_clip(f"{where}[{t}]", f"the last row {pose[3].tolist()}", "[0, 0, 0, 1]")
+        _check_rotation(pose[:3, :3], f"{where}[{t}]")
+
+
+def _check_rotation(R: Any, where: str) -> None:
+    """Raise AssetRefused (bad_clip) unless a (3, 3) matrix turns and does nothing else."""
+    bounded = np.abs(R).max() <= 2
+    off = np.abs(R.T @ R - np.eye(3)).max() if bounded else np.inf
+    if off > ORTHONORMAL or np.linalg.det(R) < 0:
+        raise bad_clip(where, f"R^T R off by {off:.3g}" if off > ORTHONORMAL else "a mirrored matrix", "a rotation")
 
 
 def _record(path: Path, kind: type) -> Any:
@@ -149,7 +181,7 @@ def _numbers(value: Json, shape: tuple[int, ...], where: object) -> Json:
 def is_array(value: Json, shape: tuple[int, ...]) -> bool:
     """Return whether a value is nested lists of finite numbers, of this shape."""
     if not shape:
-        return type(value) in (int, float) and math.isfinite(value)
+        return type(value) in (int, float) and -LARGEST <= value <= LARGEST
     return isinstance(value, list) and len(value) == shape[0] and all(is_array(one, shape[1:]) for one in value)
 
 
@@ -159,7 +191,9 @@ def _object(record: Any, k: int, where: str) -> dict[str, Json]:
     asset_id = _key(record, "asset_id", where)
     if not isinstance(asset_id, str) or not is_id(asset_id):
         raise bad_clip(f"{where}.asset_id", repr(asset_id)[:60], "an id")
-    return {"k": k, "asset_id": asset_id, **{key: _numbers(_key(record, key, where), shape, f"{where}.{key}") for key, shape in WORLD_POSE.items()}}
+    pose = {key: _numbers(_key(record, key, where), shape, f"{where}.{key}") for key, shape in WORLD_POSE.items()}
+    _check_rotation(np.array(pose["R_wo"], np.float64), f"{where}.R_wo")
+    return {"k": k, "asset_id": asset_id, **pose}
 
 
 def sample_json(clip: Clip) -> dict[str, Json]:

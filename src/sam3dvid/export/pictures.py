@@ -28,6 +28,7 @@ LOSSLESS_DB = 100.0
 """What stands for a JPEG whose pixels are those of its PNG: JSON has no infinity."""
 PNG_START = b"\x89PNG\r\n\x1a\n"
 PIXELS_ALONE = {b"IHDR", b"IDAT", b"IEND"}
+TRANSPARENCY, ANIMATION = b"tRNS", b"acTL"
 GRAY, RGB, PALETTE = 0, 2, 3
 """Colour types of a PNG file's header."""
 NO_PICTURE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
@@ -68,8 +69,8 @@ def _chunks(data: bytes, where: object) -> Iterator[tuple[bytes, memoryview]]:
     raise bad_clip(where, "cut short", "a whole PNG file")
 
 
-def _look(data: bytes, where: object, width: int, height: int) -> tuple[int, bool]:
-    """Return a PNG file's colour type, and whether it holds pixels alone. Every checksum is compared: decoders let some flipped bytes pass."""
+def _look(data: bytes, where: object, width: int, height: int) -> tuple[int, set[bytes], bool]:
+    """Return a PNG file's colour type, kinds of parts, and whether it is interlaced. Every checksum is compared: decoders let some flipped bytes pass."""
     parts = list(_chunks(data, where))
     if parts[0][0] != b"IHDR" or len(parts[0][1]) != 13:
         raise bad_clip(where, "no header", "a whole PNG file")
@@ -78,14 +79,19 @@ def _look(data: bytes, where: object, width: int, height: int) -> tuple[int, boo
         raise bad_clip(where, f"{found_width} x {found_height} pixels", f"{width} x {height}")
     if bits != 8:
         raise bad_clip(where, f"{bits} bits a channel", "8")
-    return colour, not interlaced and {kind for kind, _ in parts} == PIXELS_ALONE
+    kinds = {kind for kind, _ in parts}
+    if ANIMATION in kinds:
+        raise bad_clip(where, "an animated picture", "one picture")
+    return colour, kinds, bool(interlaced)
 
 
 def rgb_pixels(data: bytes, where: object, width: int, height: int) -> Picture:
     """Return the pixels of a frame: (H, W, 3) uint8, RGB.   data : a PNG file of 8 bits of RGB.   Raises AssetRefused (bad_clip)."""
-    colour, _ = _look(data, where, width, height)
+    colour, kinds, _ = _look(data, where, width, height)
     if colour != RGB:
         raise bad_clip(where, f"colour type {colour}", f"{RGB}, which is RGB")
+    if TRANSPARENCY in kinds:
+        raise bad_clip(where, "a transparent colour (part tRNS)", "an opaque picture")
     found: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     if found is None or found.dtype != np.uint8 or found.shape != (height, width, 3):
         raise bad_clip(where, "cannot be decoded", "a whole PNG file")
@@ -99,7 +105,7 @@ def mask_png(data: bytes, where: object, width: int, height: int, num_objects: i
     data : a PNG file whose values are object numbers, gray or indices of a palette.   Raises AssetRefused (bad_clip), also for a number above
     `num_objects`.
     """
-    colour, alone = _look(data, where, width, height)
+    colour, kinds, interlaced = _look(data, where, width, height)
     if colour not in (GRAY, PALETTE):
         raise bad_clip(where, f"colour type {colour}", f"{GRAY} or {PALETTE}, which are gray and palette")
     pixels = _decoded(data, where)
@@ -107,7 +113,7 @@ def mask_png(data: bytes, where: object, width: int, height: int, num_objects: i
         raise bad_clip(where, f"pixels of shape {pixels.shape}", f"({height}, {width})")
     if (most := int(pixels.max(initial=0))) > num_objects:
         raise bad_clip(where, f"the object number {most}", f"0 to {num_objects}")
-    if colour == GRAY and alone:
+    if colour == GRAY and kinds == PIXELS_ALONE and not interlaced:
         return data
     buffer = io.BytesIO()
     # from the array: no palette and no text of the file goes along

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,18 +39,51 @@ def asset_rights(dataset: Path, split: str, asset_id: str, allow: str) -> dict[s
 
 def background_rights(background: Mapping[str, Json], allow: str) -> dict[str, Json]:
     """Return a background's provenance and whether it may be released: SA-1B never, nor a photo whose origin is not told."""
+    told = _told(background)
+    name = _license_told(told)
+    return {**told, "license": name, "license_url": license_of(name).url, "releasable": not background_refusal(background, allow)}
+
+
+def background_refusal(background: Mapping[str, Json], allow: str) -> str:
+    """Return why a background may not be released, the empty text if it may."""
+    told = _told(background)
+    name = _license_told(told)
+    if _is_sa1b(told.get("source")) or _bare(name) == _bare(SA1B_LICENSE):
+        return name if _bare(name) == _bare(SA1B_LICENSE) else f"from SA-1B, though it states {name}"
+    # what is no plain yes is a no
+    if told.get("releasable", True) is not True:
+        return f"marked as not releasable, though it states {name}"
+    return "" if releasable({"license": name}, allow) else name
+
+
+def _told(background: Mapping[str, Json]) -> dict[str, Json]:
     provenance = background.get("provenance")
-    told: dict[str, Json] = dict(provenance) if isinstance(provenance, dict) else {}
+    return dict(provenance) if isinstance(provenance, dict) else {}
+
+
+def _license_told(told: Mapping[str, Json]) -> str:
     name = told.get("license")
-    name = name if isinstance(name, str) and name else UNKNOWN
-    research = told.get("source") == SA1B or name == SA1B_LICENSE or told.get("releasable") is False
-    return {**told, "license": name, "license_url": license_of(name).url, "releasable": not research and releasable({"license": name}, allow)}
+    return name if isinstance(name, str) and name else UNKNOWN
 
 
-def refusals(assets: Mapping[str, Mapping[str, Json]], image_id: str, background: Mapping[str, Json]) -> list[str]:
-    """Return why a clip may not be released, empty if it may.   assets : id -> rights of its assets."""
+def _bare(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _is_sa1b(source: Json) -> bool:
+    return isinstance(source, str) and _bare(source) == SA1B
+
+
+def refusals(assets: Mapping[str, Mapping[str, Json]], image_id: str, background: str) -> list[str]:
+    """Return why a clip may not be released, empty if it may.   assets : id -> rights of its assets.   background : as of `background_refusal`."""
     found = [f"asset {asset_id}: {rights['license']}" for asset_id, rights in sorted(assets.items()) if not rights["releasable"]]
-    return found + ([] if background["releasable"] else [f"background {image_id}: {background['license']}"])
+    return found + ([f"background {image_id}: {background}"] if background else [])
+
+
+def background_id(clip: Clip) -> str:
+    """Return the id of a clip's background; one that has none is that clip's own."""
+    image_id = clip.given["background"].get("image_id")
+    return image_id if isinstance(image_id, str) and image_id else f"of clip {clip.clip_id}"
 
 
 @dataclass(slots=True)
@@ -69,8 +103,9 @@ class Rights:
                 check_voxels(voxels_path(self.dataset, self.split, asset_id))
                 self.assets[asset_id] = asset_rights(self.dataset, self.split, asset_id, self.allow)
         background = clip.given["background"]
-        image_id = str(background.get("image_id", ""))
+        image_id = background_id(clip)
         rights = background_rights(background, self.allow)
         if self.backgrounds.setdefault(image_id, rights) != rights:
             raise bad_clip(clip.folder / "meta.json", f"another origin of background {image_id} than a clip before", "one origin an id")
-        return image_id, refusals({asset_id: self.assets[asset_id] for asset_id in clip.assets}, image_id, rights)
+        used = {asset_id: self.assets[asset_id] for asset_id in clip.assets}
+        return image_id, refusals(used, image_id, background_refusal(background, self.allow))

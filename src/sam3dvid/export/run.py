@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sam3dvid.codes import HINTS
 from sam3dvid.export.clips import bad_clip, fingerprint_of, read_clip, read_clip_ids
-from sam3dvid.export.index import FORMAT_VERSION, Contents, index_of, read_index, voxels_name
+from sam3dvid.export.index import FORMAT_VERSION, KIND, Contents, index_of, read_index, voxels_name
 from sam3dvid.export.rights import Rights
 from sam3dvid.export.settings import FAIL, LEAST_PSNR_DB, ExportSettings
 from sam3dvid.export.shards import ShardWriter, all_encoders
 from sam3dvid.export.voxels import voxels_path, write_voxels
 from sam3dvid.stage import EXPORT_INDEX, EXPORT_VERSION, SPLITS
-from shardwork.digests import seal, sha256_file
+from shardwork.digests import digest_value, seal, sha256_file
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, write_json
-from shardwork.pack import RECORD_NAME, PackOptions, Unit, cut_plan, pack_shards, say
+from shardwork.pack import Declared, PackOptions, Plan, Unit, cut_plan, pack_shards
+from shardwork.packrecord import RECORD_NAME, other_plan, read_record, say
 from shardwork.tarball import Written
 
 OWN = re.compile(r"(?P<split>{0})-[0-9]{{6,}}\.tar|voxels_(?P<other>{0})\.npz".format("|".join(SPLITS)))
@@ -33,13 +35,12 @@ def export_split(dataset: Path, split: str, out: Path, settings: ExportSettings,
     A shard that exists is kept only where size and sha256 are those noted when it was written, for the same clips as they are now.
     Raises DataError: bad_argument, other_plan, other_split, foreign_export, member_changed, low_psnr; AssetRefused: bad_clip, bad_asset; Fault.
     """
-    check_apart(out, dataset)
+    check_out(out, dataset)
     check_folder(out, split)
     contents, units = gather(dataset, split, settings)
     voxels = voxels_name(split)
-    # voxels stand in a file beside the shards, which they do not change, and decide the export as clips do
-    others = [FORMAT_VERSION, {asset_id: sha256_file(voxels_path(dataset, split, asset_id)) for asset_id in contents.assets}]
-    plan = replace(cut_plan(split, units, settings.clips_per_shard, EXPORT_VERSION, beside=(EXPORT_INDEX, voxels)), others=others)
+    beside = (EXPORT_INDEX, voxels)
+    plan = replace(cut_plan(split, units, settings.clips_per_shard, EXPORT_VERSION, beside), others=_others(dataset, contents, settings), kind=KIND)
     index: dict[str, Json] = {}
 
     def finish(packed: dict[str, Written]) -> None:
@@ -48,25 +49,45 @@ def export_split(dataset: Path, split: str, out: Path, settings: ExportSettings,
         index.update(index_of(plan, packed, contents, settings, out / voxels))
         write_json(out / EXPORT_INDEX, seal(index))
 
+    # looked at once more under the lock: another process may have begun an export here meanwhile
+    declared = Declared(out / EXPORT_INDEX, partial(check_folder, out, split, plan, options.replan), finish)
     # resume by content: a tar cut between two members reads as a whole one
-    pack_shards(plan, out, ShardWriter(dataset, split, settings.any_size), replace(options, full=True), out / EXPORT_INDEX, finish)
+    pack_shards(plan, out, ShardWriter(dataset, split, settings.any_size), replace(options, full=True), declared)
     return index
 
 
-def check_apart(out: Path, dataset: Path) -> None:
-    """Raise DataError (bad_argument) for results that would lie in the dataset, in which nothing else may."""
+def _others(dataset: Path, contents: Contents, settings: ExportSettings) -> Json:
+    """Return what decides the files beside the shards, which it does not change: the format, voxels, and what may be released."""
+    voxels = {asset_id: sha256_file(voxels_path(dataset, contents.split, asset_id)) for asset_id in contents.assets}
+    refused = {clip_id: clip["refusals"] for clip_id, clip in contents.clips.items()}
+    rights = [contents.assets, contents.backgrounds, refused, contents.left_out, settings.releasable_only, settings.release_licenses]
+    return [FORMAT_VERSION, voxels, digest_value(rights)]
+
+
+def check_out(out: Path, dataset: Path) -> None:
+    """Raise DataError (bad_argument) for results that would lie in the dataset, in which nothing else may, and for a name that breaks lines of text."""
+    if not str(out).isprintable():
+        raise DataError("bad_argument", "--out", ascii(str(out)), "a path without line breaks and other characters that cannot be printed", "name another")
     if out.resolve().is_relative_to(dataset.resolve()):
         raise DataError("bad_argument", out, "within the dataset", "another place", "name one outside")
 
 
-def check_folder(out: Path, split: str) -> None:
-    """Raise DataError for a folder with an export of another split (other_split), or with files of our names that no export wrote (foreign_export)."""
+def check_folder(out: Path, split: str, plan: Plan | None = None, replan: bool = True) -> None:
+    """Raise DataError for a folder that holds what this export must not replace.
+
+    plan, replan : of the export, once it is known.
+    other_split: an export of another split.   foreign_export: files of our names that no export wrote.   other_plan: a finished export of another plan,
+    which its index tells, whatever became of its record.
+    """
     if not out.exists():
         return
     if not out.is_dir():
         raise DataError("bad_argument", out, "not a folder", "a folder for the export", "name another")
     names = sorted(path.name for path in out.iterdir())
     ours = [name for name in names if OWN.fullmatch(name)]
+    record = read_record(out) if RECORD_NAME in names else None
+    if record is not None and record.get("kind", KIND) != KIND:
+        raise _foreign(out / RECORD_NAME, f"the record of shards of {record['kind']}")
     for name in ours:
         match = OWN.fullmatch(name)
         if match is not None and (found := match["split"] or match["other"]) != split:
@@ -74,9 +95,16 @@ def check_folder(out: Path, split: str) -> None:
     index = _index_if_ours(out)
     if index is not None and index["split"] != split:
         raise _other_split(out / EXPORT_INDEX, index["split"], split)
-    if index is None and RECORD_NAME not in names and (ours or EXPORT_INDEX in names):
-        path = out / (ours[0] if ours else EXPORT_INDEX)
-        raise DataError("foreign_export", path, f"there without {RECORD_NAME}", "a folder of an export, or an empty one", HINTS["foreign_export"])
+    claimed = [*ours, *(name for name in (EXPORT_INDEX, RECORD_NAME) if name in names)]
+    if index is None and record is None and claimed:
+        found = f"there without {RECORD_NAME}" if RECORD_NAME not in names else f"there with a {RECORD_NAME} that cannot be read"
+        raise _foreign(out / claimed[0], found)
+    if index is not None and plan is not None and not replan and index["plan"] != plan.as_json():
+        raise other_plan(out, index["plan"], plan.as_json())
+
+
+def _foreign(where: Path, found: str) -> DataError:
+    return DataError("foreign_export", where, found, "a folder of an export, or an empty one", HINTS["foreign_export"])
 
 
 def _other_split(where: Path, found: str, split: str) -> DataError:

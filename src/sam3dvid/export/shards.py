@@ -100,7 +100,7 @@ class ShardWriter:
             else:
                 sample[field] = mask_png(data, clip.folder / name, clip.width, clip.height, clip.num_objects)
         if (now := clip.fingerprint(ends)) != unit.inputs[0]:
-            hint = "let nothing write into the dataset meanwhile, then run the same command again"
+            hint = "let nothing write into the dataset meanwhile, then run the command again with --replan: the clip has changed, so the plan has"
             raise DataError("member_changed", clip.folder, f"fingerprint {now[:8]}", f"{unit.inputs[0][:8]} as when the export was planned", hint)
         least = min(psnr)
         facts = {

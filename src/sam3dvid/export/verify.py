@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sam3dvid.export.clips import VISIBILITY_KEYS, WORLD_POSE, is_array, read_clip_ids
-from sam3dvid.export.compare import against_clip, against_voxels
+from sam3dvid.export.compare import against_assets, against_clip, against_left_out, against_voxels
 from sam3dvid.export.index import read_index, voxels_name
 from sam3dvid.export.shards import member_names
 from sam3dvid.export.voxels import read_packed
@@ -20,7 +20,7 @@ from sam3dvid.stage import EXPORT_INDEX
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError, Problem, plain
 from shardwork.jsonio import Json, loads
-from shardwork.pack import RECORD_NAME
+from shardwork.packrecord import RECORD_NAME
 from shardwork.pool import run_tasks
 from shardwork.tarscan import posix_header, scan_tar
 
@@ -34,7 +34,7 @@ HIDDEN = (RECORD_NAME, f"{RECORD_NAME}.lock")
 def verify_export(out: Path, dataset: Path | None = None, workers: int = 0) -> list[Problem]:
     """Return every fault of an export, none if it holds together; they do not depend on the number of workers.
 
-    dataset : compared with it too: clips, poses, masks, PSNR and voxels.   Raises DataError (bad_argument) for a folder that is none, Fault or OSError
+    dataset : compared with it too: clips, poses, masks, PSNR, voxels and rights.   Raises DataError (bad_argument) for a folder that is none, Fault or OSError
     where the machine does not let us look.
     """
     for folder in (out, *([dataset] if dataset is not None else [])):
@@ -47,7 +47,7 @@ def verify_export(out: Path, dataset: Path | None = None, workers: int = 0) -> l
         return [Problem(EXPORT_INDEX, error.found, error.expected)]
     problems = [*_look_at_names(out, index), *_look_at_index(index), *_look_at_voxels(out, index, dataset)]
     if dataset is not None:
-        problems += _look_at_manifest(index, dataset)
+        problems += [*_look_at_manifest(index, dataset), *against_assets(index, dataset), *against_left_out(index, dataset)]
     shards = [shard for shard in index["shards"] if (out / shard["name"]).is_file()]
     looked: dict[str, list[Problem]] = {}
     for shard, result in run_tasks(partial(_look_at_shard, out, index, dataset), shards, workers, lambda shard: str(shard["name"])):
@@ -101,7 +101,7 @@ def _look_at_voxels(out: Path, index: Mapping[str, Json], dataset: Path | None) 
 
 def _look_at_manifest(index: Mapping[str, Json], dataset: Path) -> Iterator[Problem]:
     now = set(read_clip_ids(dataset, index["split"], empty=True))
-    for clip_id in sorted(index["clips"].keys() - now):
+    for clip_id in sorted((index["clips"].keys() | index["left_out"].keys()) - now):
         yield Problem(f"{EXPORT_INDEX}: {clip_id}", "not in the dataset's manifest", "clips that the dataset has: the index is stale")
     for clip_id in sorted(now - index["clips"].keys() - index["left_out"].keys()):
         yield Problem(f"{EXPORT_INDEX}: {clip_id}", "in the dataset, not in the index", "every clip of the split: the index is stale")
@@ -193,7 +193,7 @@ def _look_at_samples(look: _Shard, path: Path) -> None:
                 file = tar.extractfile(member) if member.isfile() and key in ids else None
                 if file is not None:
                     sample[member.name] = file.read()
-    except tarfile.TarError:
+    except (tarfile.TarError, ValueError, OverflowError):
         return  # what is wrong with it was named when it was scanned
     _look_at_sample(look, current, sample)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.codes import AssetRefused
+from sam3dvid.export_reader import NO_ARCHIVE, array_of
 from sam3dvid.stage import asset_of
 from shardwork.errors import Problem
 from shardwork.files import atomic_path
@@ -77,11 +77,11 @@ def read_packed(path: Path) -> tuple[dict[str, NDArray[np.uint8]] | None, list[P
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             for asset_id in archive.files:
-                bits = archive[asset_id]
+                bits = array_of(archive, asset_id)
                 if bits.dtype != np.uint8 or bits.shape != (PACKED_BYTES,):
                     problems.append(Problem(f"{path.name}: {asset_id}", f"{bits.dtype} of shape {bits.shape}", f"uint8 of shape ({PACKED_BYTES},)"))
                 else:
                     packed[asset_id] = bits
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:  # all of it is in memory
+    except (*NO_ARCHIVE, OSError) as error:  # all of it is in memory
         return None, [*problems, Problem(path.name, f"cannot be read ({error})", "an NPZ file")]
     return packed, problems
