@@ -111,10 +111,15 @@ TAKEN_FOR_WHOLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "link out of the dataset": (f"{CLIP}/rgb/001.png", lambda path: relink(path, path.parents[5] / "outside"), "a link that leads out of the dataset"),
     "folder that is a link out": (f"{CLIP}/rgb", lambda path: relink(path, path.parents[4] / "outside"), "a link that leads out of the dataset"),
     "asset that is a link out": (ASSET, lambda path: relink(path, path.parents[3] / "outside"), "a link that leads out of the dataset"),
-    "link to nothing": (f"{CLIP}/rgb/001.png", lambda path: (path.unlink(), path.symlink_to("nothing.png")), "no such file"),
+    "link to nothing": (f"{CLIP}/rgb/001.png", lambda path: dangle(path), "no such file"),
     "number beyond any float": (f"{CLIP}/meta.json", corrupt_number, "1e999 is beyond"),
     "the same of an asset": (f"{ASSET}/meta.json", corrupt_number, "1e999 is beyond"),
 }
+
+
+def dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nothing.png")
 
 
 def relink(path: Path, target: Path) -> None:

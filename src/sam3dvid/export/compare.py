@@ -117,7 +117,7 @@ def _pixels(data: bytes, form: str) -> NDArray[Any]:
 def _difference(found: Json, wanted: Json) -> str:
     try:
         return f"numbers that differ by up to {np.abs(np.asarray(found, np.float64) - np.asarray(wanted, np.float64)).max():.3g}"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return dumps(found)[:60]
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sam3dvid.export_reader import FRAMES, ExportError, iter_members, iter_samples, load_voxels, open_voxels
-from sam3dvid.stage import EXPORT_INDEX
 from sam3dvid.validate.dataset import Unreadable, parse_array, read_bytes, read_json
 from sam3dvid.validate.determinism import first_other
 from sam3dvid.validate.jpegform import form_fault
@@ -24,7 +23,7 @@ from sam3dvid.validate.png import read_png
 from sam3dvid.validate.report import EXPORT, LAYOUT, Found
 from sam3dvid.validate.schema import Size, look_at_cameras, look_at_objects
 from shardwork.errors import DataError
-from shardwork.jsonio import Json, loads
+from shardwork.jsonio import Json
 
 SHARD = re.compile(r"(eval|train)-[0-9]{6,}\.tar")
 GRID = (64, 64, 64)
@@ -112,50 +111,6 @@ def _look_at_forms(pair: Exported, found: Found, shard: str) -> None:
             wrong, wanted = form_fault(data)
             if wrong:
                 found.add(EXPORT, f"{shard}: {clip_id}: {member}", wrong, wanted, f"{shard}: {clip_id}: form")
-
-
-def read_shards(found: Found, export: Path, split: str) -> dict[str, list[str]] | None:
-    """Return the shards that index.json names, with the ids of their clips; None where there is no index. What is wrong with it is noted.
-
-    Raises OSError.
-    """
-    path = export / EXPORT_INDEX
-    if not path.is_file():
-        return None
-    try:
-        index = loads(path.read_bytes(), path)
-    except DataError as error:
-        found.add(EXPORT, EXPORT_INDEX, error.found, "strict JSON")
-        return None
-    shards = index.get("shards") if isinstance(index, dict) else None
-    if not isinstance(shards, list) or not all(isinstance(one, dict) and _is_shard(one) for one in shards):
-        found.add(EXPORT, f"{EXPORT_INDEX}: shards", "another layout", "shards with name and clip_ids")
-        return None
-    if index.get("split") != split:
-        found.add(EXPORT, f"{EXPORT_INDEX}: split", shown(index.get("split")), f"{shown(split)}, as the shards have")
-    return {one["name"]: one["clip_ids"] for one in shards}
-
-
-def _is_shard(entry: Json) -> bool:
-    ids = entry.get("clip_ids")
-    return isinstance(entry.get("name"), str) and isinstance(ids, list) and all(isinstance(one, str) for one in ids)
-
-
-def look_at_index(found: Found, named: Mapping[str, Sequence[str]], there: Collection[str], measured: Sequence[ShardMeasures]) -> None:
-    """Note shards that index.json names and that are missing, those that it does not name, and clips that are others than it says.
-
-    named : as of `read_shards`.   there : shards of the folder.   measured : those that could be looked at.
-    """
-    for shard in sorted(named.keys() - set(there)):
-        found.add(EXPORT, shard, "no such file", f"a shard that {EXPORT_INDEX} names")
-    for shard in sorted(set(there) - named.keys()):
-        found.add(EXPORT, shard, f"not named by {EXPORT_INDEX}", "the shards of this export alone")
-    for one in measured:
-        wanted = named.get(one.shard)
-        if wanted is not None and one.clips != list(wanted):
-            differ = sorted(set(wanted) ^ set(one.clips))
-            said = f"clip {differ[0]} is {'missing' if differ[0] in wanted else 'too many'}" if differ else "its clips in another order"
-            found.add(EXPORT, f"{one.shard}: clips", said, f"the {len(wanted)} clips that {EXPORT_INDEX} names")
 
 
 class _Sample:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sam3dvid.validate import convention, roundtrip
+from sam3dvid.validate import convention, export_index, roundtrip
 from sam3dvid.validate.assets import AssetFacts, look_at_asset
 from sam3dvid.validate.clips import ClipFacts, look_at_clip
 from sam3dvid.validate.determinism import Again, differences_of, look_at_again
@@ -121,9 +121,9 @@ def _look_at_export(whole: Found, looker: _Looker, export: Path, chosen: Sequenc
     split, looked = tasks[0][1], looker.look(tasks)
     measured = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
     roundtrip.look_at_order(whole, measured)
-    named = roundtrip.read_shards(whole, export, split)
+    named = export_index.read_shards(whole, export, split)
     if named is not None:
-        roundtrip.look_at_index(whole, named, [name for *_, name in tasks], measured)
+        export_index.look_at_index(whole, named, [name for *_, name in tasks], {one.shard: one.clips for one in measured})
     exported = {clip_id for one in measured for clip_id in one.clips}
     missing = sum(name not in exported for of_split, name in chosen if of_split == split)
     used = {asset_id for one in measured for asset_id in one.assets}
