@@ -362,10 +362,11 @@ RECORDS: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_finished_export_of_another_plan_is_refused_by_its_index_whatever_became_of_its_record(kept, out, tmp_path, capsys, kind):
+    # more shards than before: no tar is one too many, which would show without the index
     if kind.startswith("of"):
-        export(kept[0], tmp_path / "other", "--clips-per-shard=5")
+        export(kept[0], tmp_path / "other", "--clips-per-shard=1")
     RECORDS[kind](out / ".plan.json", tmp_path / "other")
-    export(kept[0], out, "--clips-per-shard=5", code=2)
+    export(kept[0], out, "--clips-per-shard=1", code=2)
     assert "[other_plan]" in capsys.readouterr().err and files(out) == kept[2]
 
 
