@@ -1,4 +1,4 @@
-"""Finished assets and a frozen pool -> plans of clips -> renders -> clips of the dataset, validated; their control videos."""
+"""Finished assets and a frozen pool -> plans of clips -> renders -> clips of the dataset, validated; their control videos, the training export, and the split whole."""
 
 from sam3dvid.composite.books import portable
 from shardwork.jsonio import dumps
@@ -38,14 +38,18 @@ CLIP_MANIFESTS = [*CLIPS_COMPOSITED.values(), *CLIPS_VALIDATED.values()]
 CLIP_CUT = {"split": CONFIG.clips.split, "clips_per_shard": CONFIG.clips.clips_per_shard}
 CLIP_FOLDERS = {"dataset": RUN / "dataset", "split": CONFIG.clips.split}
 # Files of a dataset bear fixed names, so this mark stands for the key of its manifest: without Snakemake's own records too, a change asks for another file.
-CLIP_CONFIG = dumps(portable(CONFIG.model_dump(include={"run", "redo", "assets", "backgrounds", "clips"})))
+CLIP_CONFIG = dumps(portable(CONFIG.model_dump(include={"run", "redo", "assets", "backgrounds", "clips"}, exclude={"clips": {"export"}})))
 CLIP_MANIFEST_KEY = key_of(clip_stage.CLIP_MANIFEST_VERSION, CLIP_CONFIG, [path.name for path in CLIPS_VALIDATED.values()])
 CLIP_MANIFEST_MARK = clip_stage.clip_manifest_mark(CLIPS, CLIP_MANIFEST_KEY)
 CLIP_BOOKS = [RUN / "dataset" / name for name in (clip_stage.MANIFEST, clip_stage.CONFIG)]
+CLIP_EXPORT = RUN / "export" / CONFIG.clips.split
+CLIP_EXPORT_SETTINGS = {**CONFIG.clips.export.settings(), "any_size": CONFIG.clips.any_size, "release_licenses": CONFIG.assets.release_licenses}
+CLIP_SHIPPED = clip_stage.shipped(RUN / "ship", CONFIG.clips.split)
+CLIP_SHIP_SETTINGS = {key: CLIP_EXPORT_SETTINGS[key] for key in ("releasable_only", "release_licenses", "any_size")}
 PLAN_SHEET = RUN / "report" / "plans.png"
 BRANCHES["clips"] = {
     "manifests": [*CLIPS_PLANNED.values(), *CLIPS_RENDERED.values(), *CLIP_MANIFESTS, *CLIP_VIDEOS.values()],
-    "built": [PLAN_SHEET, CLIP_MANIFEST_MARK, *CLIP_BOOKS],
+    "built": [PLAN_SHEET, CLIP_MANIFEST_MARK, *CLIP_BOOKS, clip_stage.export_index(CLIP_EXPORT)],
     "release": RUN / "dataset",
     "table": [],
     "flags": as_flags(
@@ -259,3 +263,54 @@ rule write_clip_manifest:
         ),
     shell:
         step("write_clip_manifest", key=CLIP_MANIFEST_KEY) + " {params.flags} --config={params.config:q} 2> {log:q}"
+
+
+# One job with workers: shards are cut from all clips that passed, so that the rule and the command line give the same bytes.
+rule export_clips:
+    input:
+        books=CLIP_BOOKS,
+        mark=CLIP_MANIFEST_MARK,
+    output:
+        index=clip_stage.export_index(CLIP_EXPORT),
+    log:
+        LOGS / "export_clips.log",
+    benchmark:
+        LOGS / "export_clips.tsv"
+    conda:
+        "../envs/clips.yaml"
+    threads: CONFIG.clips.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (500 + 500 * CONFIG.clips.workers),
+        runtime=lambda wildcards, attempt: attempt * 240,
+    params:
+        version=clip_stage.EXPORT_VERSION,
+        check=CHECK,
+        settings=as_flags(CLIP_EXPORT_SETTINGS),
+        flags=as_flags({**CLIP_FOLDERS, "out": CLIP_EXPORT}),
+    shell:
+        step("export_clips") + " {params.flags} --workers={threads} {params.settings} --replan 2> {log:q}"
+
+
+# A target by itself and no part of `all`: the tar is as large as the dataset.
+rule ship_eval:
+    input:
+        books=CLIP_BOOKS,
+        mark=CLIP_MANIFEST_MARK,
+    output:
+        files=CLIP_SHIPPED,
+    log:
+        LOGS / "ship_eval.log",
+    benchmark:
+        LOGS / "ship_eval.tsv"
+    conda:
+        "../envs/clips.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 1000,
+        runtime=lambda wildcards, attempt: attempt * 240,
+    params:
+        version=clip_stage.SHIP_VERSION,
+        check=CHECK,
+        settings=as_flags(CLIP_SHIP_SETTINGS),
+        flags=as_flags(CLIP_FOLDERS),
+    shell:
+        step("ship_eval") + " {params.flags} --out={output.files[0]:q} {params.settings} 2> {log:q}"

@@ -81,6 +81,8 @@ def sources(*libraries: str) -> list[Path]:
         ("sam3dvid.composite.books", set()),
         ("sam3dvid.assets.audit", set()),
         ("sam3dvid.conventions", {"numpy"}),
+        ("sam3dvid.export_reader", {"numpy", "PIL"}),
+        ("sam3dvid.sam3d", {"numpy"}),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +15,13 @@ from shardwork.errors import DataError
 from shardwork.files import write_bytes
 from shardwork.ids import is_id
 from shardwork.jsonio import Json, loads, write_json
-from shardwork.pack import PackOptions, Plan, Unit, cut_plan, pack_shards, tar_name
+from shardwork.pack import Declared, PackOptions, Plan, Unit, cut_plan, pack_shards, tar_name, write_members
 from shardwork.tarball import Member, Written
 
 SUFFIX = ".h5"
 DATA = "data"
+KIND = "eventvox.release"
+"""What the record of a folder of these shards says that they are."""
 HEX32 = re.compile(r"[0-9a-f]{32}")
 HEX64 = re.compile(r"[0-9a-f]{64}")
 
@@ -125,7 +127,7 @@ def utf8(data: bytes, where: object) -> str:
 def event_plan(videos: list[Video], split: str, members_per_shard: int) -> Plan:
     """Return the plan of a split's shards: its videos sorted by id, so many in each. Raises DataError (bad_argument, duplicate_id)."""
     units = [Unit(video.id, [video.size_bytes, video.file_xxh3]) for video in videos if video.split == split]
-    return cut_plan(split, units, members_per_shard, PACK_VERSION)
+    return replace(cut_plan(split, units, members_per_shard, PACK_VERSION), kind=KIND)
 
 
 def event_members(unit: Unit, folder: Path) -> Iterator[Member]:
@@ -141,7 +143,8 @@ def pack_split(release: Path, stage: Path, split: str, members_per_shard: int, o
     DataError (bad_release) for a manifest that is none.
     """
     plan = event_plan(read_videos(manifest_of(release, "large")), split, members_per_shard)
-    packed = pack_shards(plan, release / DATA / split, partial(event_members, folder=stage / split), options, shards_of(release, split))
+    write = partial(write_members, members=partial(event_members, folder=stage / split))
+    packed = pack_shards(plan, release / DATA / split, write, options, Declared(shards_of(release, split)))
     write_json(shards_of(release, split), shard_list(plan, split, packed))
 
 

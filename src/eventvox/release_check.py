@@ -12,7 +12,7 @@ from eventvox.stage import KEY, SCALES, SPLITS, checksums_of, described_names, d
 from shardwork.digests import sha256_file
 from shardwork.errors import DataError, Problem, plain
 from shardwork.jsonio import Json, read_json
-from shardwork.pack import RECORD_NAME
+from shardwork.packrecord import RECORD_NAME
 from shardwork.tables import Row, read_table
 from shardwork.tarscan import Scan, Scanned, scan_tar
 

@@ -287,6 +287,21 @@ class RenderConfig(_Section):
         return self.model_dump(include={"device", "clip_seconds", "clips_per_blender"})
 
 
+class ExportConfig(_Section):
+    """The training export of the finished clips, in `<results>/<run>/export/<split>/`. Nothing here changes a clip."""
+
+    clips_per_shard: int = Field(100, ge=1, le=100_000)
+    """Clips in each tar but the last."""
+    releasable_only: bool = False
+    """Leave out clips that may not be released: backgrounds for research only, assets or backgrounds under a licence that is not in assets.release_licenses."""
+    psnr: Literal["warn", "fail"] = "warn"
+    """A frame whose JPEG is below 40 dB against its PNG: say so, or fail the run."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys as export_clips takes them, by name."""
+        return self.model_dump()
+
+
 class ClipsConfig(_Section):
     """Clips of one split: planned from the run's finished assets and one pool of backgrounds, rendered, composited and validated."""
 
@@ -330,6 +345,8 @@ class ClipsConfig(_Section):
     """Also render each clip's depth and masks as lossless control videos, in `<results>/<run>/controls/clips/`."""
     fps: int = Field(16, ge=1, le=1000)
     """Frames a second that control videos state: a clip has no rate of its own."""
+    export: ExportConfig = ExportConfig()
+    """How finished clips are exported for training; left out, these defaults hold."""
 
     @property
     def any_size(self) -> bool:
@@ -338,7 +355,7 @@ class ClipsConfig(_Section):
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that decide a plan, by name."""
-        others = {"split", "count", "first", "clips_per_shard", "workers", "pool", "max_quarantined", "size", "render", "controls", "fps"}
+        others = {"split", "count", "first", "clips_per_shard", "workers", "pool", "max_quarantined", "size", "render", "controls", "fps", "export"}
         return {"width": self.size, "height": self.size, **self.model_dump(exclude=others)}
 
 

@@ -49,6 +49,11 @@ CODES: dict[str, str] = {
     "render_disagrees": "The rendered masks show less of an object than the format asks for, though the plan foresaw enough.",
     "invalid_clip": "A finished clip breaks the format of the dataset.",
     "bad_clip": "A clip's file is not of the kind, form or shape that the format has.",
+    # exports
+    "bad_export": "The index of an export is missing, was changed, or is of another kind.",
+    "foreign_export": "Files that bear the names of an export stand in the folder, and nothing says that an export wrote them.",
+    "other_split": "An export of the other split stands in the folder.",
+    "low_psnr": "A frame's JPEG comes less near to its PNG than the format expects.",
     # downloads
     "download_failed": "A download failed again and again, or the server refused it.",
     "digest_mismatch": "A downloaded file has another size or digest than its source states.",
@@ -98,6 +103,10 @@ HINTS: dict[str, str] = {
     "render_disagrees": "leave the gap; where many clips end so, look for assets with parts thinner than a pixel, or raise the margin of the plans",
     "invalid_clip": "see python -m sam3dvid.validate; if the dataset's files were not touched, report it with the log",
     "bad_clip": "see what python -m sam3dvid.validate says of the dataset, then make the clip again",
+    "bad_export": "export into the folder again: shards that are whole are kept",
+    "foreign_export": "name another folder, or move these files away: nothing was changed",
+    "other_split": "name another folder: one holds one split",
+    "low_psnr": "see the clips named: renders that are not denoised and noisy photos do it; to export them all the same, set psnr to warn",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",
     "digest_mismatch": "run the same command again; if it stays, the source was changed: report it there",
     "bad_answer": "look at the address in a browser; the server may be down or its interface changed",

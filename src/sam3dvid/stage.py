@@ -39,6 +39,10 @@ CLIP_MANIFEST_VERSION = 1
 """Raised when a change of code changes the dataset's manifest.jsonl or config.yaml."""
 CLIP_CONTROLS_VERSION = 1
 """Raised when a change of code, or of a pinned encoder, changes the bytes of a clip's control videos."""
+EXPORT_VERSION = 1
+"""Raised when a change of code changes the bytes of an exported shard; libraries that encode are part of the plan themselves."""
+SHIP_VERSION = 1
+"""Raised when a change of code changes the bytes of a split that is shipped whole."""
 
 ASSET_STEPS = ("normalize_assets", "voxelize_assets")
 SPLITS = ("train", "eval")
@@ -330,6 +334,20 @@ def clip_manifest_mark(place: Place, key: str) -> Path:
     place : of the clips.   key : digest of the configuration and of the shard manifests, as in the name of a shard manifest.
     """
     return place.stage / ".manifest" / key
+
+
+EXPORT_INDEX = "index.json"
+"""The file of an export that is written last."""
+
+
+def export_index(folder: Path) -> Path:
+    """Return the index of an export.   folder : of the export of one split."""
+    return folder / EXPORT_INDEX
+
+
+def shipped(folder: Path, split: str) -> list[Path]:
+    """Return the files of a split that is shipped whole: the tar, and its sha256 for `sha256sum -c`."""
+    return [folder / f"{split}.tar", folder / f"{split}.tar.sha256"]
 
 
 def clip_shards(clips: int, clips_per_shard: int, first: int = 0) -> dict[str, list[str]]:

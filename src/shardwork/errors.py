@@ -19,6 +19,7 @@ CODES = {
     "bad_table": "A table is missing, unreadable, lacks a column, or holds a value of the wrong kind.",
     "duplicate_id": "Two rows of a table have the same id.",
     "fault_stale": "A file of an earlier step is missing or is not what that step wrote; the same command makes it again.",
+    "foreign_shards": "Release shards of another product stand in the folder.",
     "manifest_mismatch": "A shard manifest does not hold exactly one row for every item of its shard.",
     "member_changed": "A file that belongs into a release shard is missing, or is not what its manifest says.",
     "missing_file": "A source that the table names is not there.",

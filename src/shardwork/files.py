@@ -105,7 +105,7 @@ def write_bytes(final: Path, data: bytes) -> None:
 def retract(path: Path) -> None:
     """Remove a file that says something is done, for good: after a power cut too."""
     if path.exists():
-        path.unlink()
+        path.unlink(missing_ok=True)  # another process may have been first
         fsync_path(path.parent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -45,6 +46,13 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond the largest number")
+    return number
+
+
 def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -54,9 +62,9 @@ def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def loads(text: str | bytes, where: object = "JSON") -> Json:
-    """Return the value of strict JSON text. Raises DataError (bad_json) for anything else, duplicate keys and NaN included."""
+    """Return the value of strict JSON text. Raises DataError (bad_json) for anything else, duplicate keys, NaN and numbers beyond float64 included."""
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        return json.loads(text, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
         raise DataError("bad_json", where, str(error), "strict JSON in UTF-8", "mend or remake the file") from error
 

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from shardwork.digests import digest_value, seal, sha256_file, unseal
-from shardwork.errors import DataError, Fault, plain
-from shardwork.files import make_folder, retract
-from shardwork.jsonio import Json, read_json, write_json
-from shardwork.locks import held_lock
-from shardwork.place import clear_temporary
+from shardwork.digests import digest_value, sha256_file
+from shardwork.errors import DataError, Fault
+from shardwork.files import retract
+from shardwork.jsonio import Json
+from shardwork.packrecord import Record, open_record, say
 from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 from shardwork.run import STOPPING
 from shardwork.tarball import Member, Written, write_tar
 from shardwork.work import guarded
 
-RECORD_NAME = ".plan.json"
-SAVE_SECONDS = 5.0
 SUFFIX = ".tar"
 
 
@@ -54,19 +48,24 @@ class PlannedShard:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The shards of one folder. prefix : how their names begin.   per_shard : units in each but the last.   version : raised when a change of code
-    changes the bytes of a tar.
+    changes the bytes of a tar.   beside : names of the caller's own files in the folder, such as an index.   others : what decides those files
+    and no shard: with other ones it is another plan, whose shards are kept.   kind : whose shards they are: those of another kind are never replaced.
     """
 
     prefix: str
     per_shard: int
     version: int
     shards: tuple[PlannedShard, ...]
+    beside: tuple[str, ...] = ()
+    others: Json = None
+    kind: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return what the plan's record says of it."""
         shards = [[shard.name, shard.digest()] for shard in self.shards]
         units = sum(len(shard.units) for shard in self.shards)
-        return {"digest": digest_value(shards), "per_shard": self.per_shard, "shards": len(shards), "units": units, "version": self.version}
+        digest = digest_value(shards if self.others is None else [shards, self.others])
+        return {"digest": digest, "per_shard": self.per_shard, "shards": len(shards), "units": units, "version": self.version}
 
     def owns(self, name: str) -> bool:
         """Return whether a file name is one that shards of this folder can have."""
@@ -78,7 +77,7 @@ def tar_name(prefix: str, index: int) -> str:
     return f"{prefix}-{index:06d}{SUFFIX}"
 
 
-def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int) -> Plan:
+def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int, beside: tuple[str, ...] = ()) -> Plan:
     """Return the plan for units, sorted by id. Raises DataError (bad_argument, duplicate_id)."""
     if per_shard < 1:
         raise DataError("bad_argument", "members per shard", str(per_shard), "1 or more", "correct it")
@@ -88,7 +87,7 @@ def cut_plan(prefix: str, units: Iterable[Unit], per_shard: int, version: int) -
         raise DataError("duplicate_id", prefix, f"{repeated[0]!r} stands twice", "one row an id", "make the manifest again")
     cuts = range(0, len(ordered), per_shard)
     shards = (PlannedShard(tar_name(prefix, index), tuple(ordered[start : start + per_shard])) for index, start in enumerate(cuts))
-    return Plan(prefix, per_shard, version, tuple(shards))
+    return Plan(prefix, per_shard, version, tuple(shards), beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,121 +103,53 @@ class PackOptions:
     full: bool = False
 
 
-def pack_shards(plan: Plan, folder: Path, members: Callable[[Unit], Iterable[Member]], options: PackOptions, declared: Path) -> dict[str, Written]:
+WriteShard = Callable[[Path, PlannedShard], Written]
+"""Writes one shard atomically: its final path and its units to what stands there then."""
+
+
+def write_members(final: Path, shard: PlannedShard, members: Callable[[Unit], Iterable[Member]]) -> Written:
+    """Write a shard whose units are files as they are.   members : what a unit puts into the tar."""
+    return write_tar(final, (member for unit in shard.units for member in members(unit)))
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The file by which others know that all is done.
+
+    path : removed before anything else changes, left where nothing does; the caller writes it.   check : called once the folder is locked; what it
+    raises leaves the folder as it is.   finish : called with the shards while the folder is still locked.
+    """
+
+    path: Path
+    check: Callable[[], None] = lambda: None
+    finish: Callable[[dict[str, Written]], None] = lambda packed: None
+
+
+def pack_shards(plan: Plan, folder: Path, write: WriteShard, options: PackOptions, declared: Declared) -> dict[str, Written]:
     """Return every shard of the plan, by name and in order, after all stand in `folder`.
 
-    members : what a unit puts into the tar; runs in another process, so it must be picklable.   declared : the file by which others know that
-    all is done; it is removed before anything changes, and the caller writes it.
-    Raises DataError (bad_argument, other_plan, member_changed) and Fault; finished shards are kept, and the same command goes on from there.
+    write : writes one shard; runs in another process, so it must be picklable.
+    Raises DataError (bad_argument, other_plan, foreign_shards, member_changed) and Fault; finished shards are kept, and the same command goes on from there.
     """
     if options.workers < 0:
         raise DataError("bad_argument", "workers", str(options.workers), "0 or more", "correct it")
-    with open_record(plan, folder, options.replan) as record:
-        retract(declared)
+    with open_record(plan, folder, options.replan, declared.check) as record:
+        if not record.same:
+            retract(declared.path)
         record.begin()
         try:
-            _work(_Packer(folder, members, options.full), record, options.workers)
+            _work(_Packer(folder, write, options.full, declared.path), record, options.workers)
         finally:
-            record.save()
+            record.close()
         packed = {shard.name: _written(record.done[shard.name]) for shard in plan.shards}
         for name, written in packed.items():
             _look_again(folder / name, written)
+        declared.finish(packed)
     return packed
 
 
 def _written(entry: Json) -> Written:
-    return Written(entry["bytes"], entry["sha256"], entry["members"])
-
-
-@dataclass(slots=True)
-class Record:
-    """What `.plan.json` says, sealed: the plan, and of each finished shard the digest of its units, its size and its sha256."""
-
-    plan: Plan
-    folder: Path
-    done: dict[str, Json] = field(default_factory=dict)
-    stale: list[Path] = field(default_factory=list)
-    _saved: float = 0.0
-    _plan_json: dict[str, Json] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._plan_json = self.plan.as_json()
-
-    @property
-    def path(self) -> Path:
-        """Where the record stands."""
-        return self.folder / RECORD_NAME
-
-    def load(self, replan: bool) -> None:
-        """Read the record and look at what lies in the folder. Raises DataError (other_plan) where neither may be replaced."""
-        before = self._read()
-        names = {shard.name for shard in self.plan.shards}
-        self.stale = [path for path in sorted(self.folder.iterdir()) if self.plan.owns(path.name) and path.name not in names]
-        if before is not None:
-            if before["plan"] != self._plan_json and not replan:
-                raise self._other(_words(before["plan"]))
-            if before["plan"]["version"] == self._plan_json["version"]:
-                fits = {shard.name: shard.digest() for shard in self.plan.shards}
-                self.done = {name: entry for name, entry in before["done"].items() if entry["units"] == fits.get(name)}
-        if self.stale and not replan:
-            raise self._other(f"{self.stale[0].name}, which this plan does not have")
-
-    def _read(self) -> dict[str, Json] | None:
-        try:
-            found: dict[str, Json] | None = unseal(read_json(self.path))
-        except FileNotFoundError:
-            return None
-        except DataError:
-            found = None
-        if found is None:
-            say(f"{self.path}: spoilt: every shard is made again")
-        return found
-
-    def _other(self, found: str) -> DataError:
-        hint = "give --replan to make the shards that differ again and remove those that are too many, or pack into another folder"
-        return DataError("other_plan", self.folder, found, _words(self._plan_json), hint)
-
-    def begin(self) -> None:
-        """Make the folder this plan's: note the plan, then remove shards of another one and what a kill left; name the rest."""
-        self.save()
-        clear_temporary(self.folder, lambda name: self.plan.owns(name) or name == RECORD_NAME)
-        for path in sorted(self.folder.iterdir()):
-            if path in self.stale:
-                path.unlink()
-                say(f"{path.name}: not in this plan: removed")
-            elif not (self.plan.owns(path.name) or path.name.startswith(RECORD_NAME)):
-                say(f"{path}: is none of this step's files: left as it is")
-
-    def add(self, name: str, entry: Json) -> None:
-        """Note a finished shard."""
-        if self.done.get(name) != entry:
-            self.done[name] = entry
-            if time.monotonic() - self._saved > SAVE_SECONDS:  # the whole record each time: a kill costs the shards of some seconds
-                self.save()
-
-    def save(self) -> None:
-        """Write the record, atomically."""
-        write_json(self.path, seal({"plan": self._plan_json, "done": self.done}))
-        self._saved = time.monotonic()
-
-
-def _words(plan: Mapping[str, Json]) -> str:
-    return f"the plan {plan['digest'][:8]} (version {plan['version']}) of {plan['units']} in {plan['shards']} shards of {plan['per_shard']}"
-
-
-@contextmanager
-def open_record(plan: Plan, folder: Path, replan: bool) -> Iterator[Record]:
-    """Yield the record of a folder of release shards, locked. Raises DataError (other_plan), Fault (fault_busy)."""
-    make_folder(folder)
-    with held_lock(folder / f"{RECORD_NAME}.lock", folder, "folder of release shards"):
-        record = Record(plan, folder)
-        record.load(replan)
-        yield record
-
-
-def say(text: str) -> None:
-    """Print a line for people."""
-    print(plain(text), file=sys.stderr, flush=True)
+    return Written(entry["bytes"], entry["sha256"], entry["members"], entry.get("facts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +173,9 @@ class _Packer:
     """What a worker does to one shard."""
 
     folder: Path
-    members: Callable[[Unit], Iterable[Member]]
+    write: WriteShard
     full: bool
+    declared: Path
 
     def __call__(self, task: _Task) -> _Packed | DataError:
         """Return the finished shard, or why there is none."""
@@ -253,8 +185,11 @@ class _Packer:
         final, entry = self.folder / task.shard.name, task.entry
         if entry is not None and self._keeps(final, entry):
             return _Packed(entry, "kept")
-        written = write_tar(final, (member for unit in task.shard.units for member in self.members(unit)))
+        retract(self.declared)
+        written = self.write(final, task.shard)
         made = {"bytes": written.size_bytes, "members": written.members, "sha256": written.sha256, "units": task.shard.digest()}
+        if written.facts is not None:
+            made["facts"] = written.facts
         return _Packed(made, "made" if entry is None else "made again")
 
     def _keeps(self, final: Path, entry: Json) -> bool:

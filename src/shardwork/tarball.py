@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import tarfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Any
 from shardwork.digests import BLOCK_BYTES, new_xxh3
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
+from shardwork.jsonio import Json
 
 RECORD_BYTES = tarfile.RECORDSIZE
 SECTOR_BYTES = tarfile.BLOCKSIZE
@@ -21,23 +24,25 @@ SECTOR_BYTES = tarfile.BLOCKSIZE
 class Member:
     """One file of a tar.
 
-    name : its path in the tar.   source : the file to copy, or the content itself.   size_bytes, xxh3 : what a file to copy must turn out to be,
-    None where it is not known beforehand; a file that differs is refused.
+    name : its path in the tar.   source : the file to copy, or the content itself.   size_bytes, xxh3, mtime_ns : what a file to copy must turn out to
+    be before and after it is copied, None where it is not known beforehand; a file that differs is refused.
     """
 
     name: str
     source: Path | bytes
     size_bytes: int | None = None
     xxh3: str | None = None
+    mtime_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A tar that stands in its place. size_bytes : int.   sha256 : of its bytes, hex.   members : how many."""
+    """A tar that stands in its place. size_bytes : int.   sha256 : of its bytes, hex.   members : how many.   facts : what else was found on the way."""
 
     size_bytes: int
     sha256: str
     members: int
+    facts: Json = None
 
 
 def header(name: str, size_bytes: int) -> bytes:
@@ -85,7 +90,14 @@ def write_tar(final: Path, members: Iterable[Member]) -> Written:
 
 def _changed(member: Member, found: str, expected: str) -> DataError:
     hint = "it changed after it was checked: run again with verify full, then it is made anew"
+    if member.mtime_ns is not None:
+        hint = "it changed after it was looked at: let nothing write there meanwhile, then run the same command again"
     return DataError("member_changed", member.source, found, expected, hint)
+
+
+def _look_at_time(member: Member, file: io.FileIO) -> None:
+    if member.mtime_ns is not None and os.fstat(file.fileno()).st_mtime_ns != member.mtime_ns:
+        raise _changed(member, "another time of change", "that of when it was looked at")
 
 
 def _copy(member: Member, source: Path, put: Callable[[Any], None]) -> None:
@@ -98,6 +110,7 @@ def _copy(member: Member, source: Path, put: Callable[[Any], None]) -> None:
         size_bytes = file.seek(0, 2)
         if member.size_bytes is not None and member.size_bytes != size_bytes:
             raise _changed(member, f"{size_bytes} bytes", f"{member.size_bytes} as in the manifest")
+        _look_at_time(member, file)
         file.seek(0)
         put(header(member.name, size_bytes))
         digest, left, buffer = new_xxh3(), size_bytes, memoryview(bytearray(BLOCK_BYTES))
@@ -107,6 +120,7 @@ def _copy(member: Member, source: Path, put: Callable[[Any], None]) -> None:
             left -= got
         if left or file.read(1):
             raise _changed(member, "a size that changes while it is read", f"{size_bytes} bytes")
+        _look_at_time(member, file)
     if member.xxh3 is not None and member.xxh3 != digest.hexdigest():
         raise _changed(member, f"xxh3 {digest.hexdigest()}", f"{member.xxh3} as in the manifest")
     put(padding(size_bytes))

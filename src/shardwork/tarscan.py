@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,13 +60,21 @@ class Scan:
     sha256: str | None = None
 
 
-def scan_tar(path: Path, payload: bool) -> Scan:
+def posix_header(name: str, size_bytes: int) -> bytes:
+    """Return a member's header as `tarball.header` does, but in POSIX format (ustar), as libraries write it by default."""
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = size_bytes, 0o644
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+def scan_tar(path: Path, payload: bool, header_of: Callable[[str, int], bytes] = header) -> Scan:
     """Return what a tar holds and every fault of its structure.
 
-    payload : read everything and take digests; False only follows the headers.   Raises OSError alone, where the machine does not let us look.
+    payload : read everything and take digests; False only follows the headers.   header_of : the header that a member of a name and size must have.
+    Raises OSError alone, where the machine does not let us look.
     """
     with open(path, "rb", buffering=0) as file:
-        return _Reader(file, payload).scan()
+        return _Reader(file, payload, header_of).scan()
 
 
 class _Broken(Exception):
@@ -74,8 +84,8 @@ class _Broken(Exception):
 class _Reader:
     """One look at one open tar. Any byte of it may be wrong."""
 
-    def __init__(self, file: io.FileIO, payload: bool) -> None:
-        self._file, self._payload, self._at = file, payload, 0
+    def __init__(self, file: io.FileIO, payload: bool, header_of: Callable[[str, int], bytes]) -> None:
+        self._file, self._payload, self._header_of, self._at = file, payload, header_of, 0
         self._sha256 = hashlib.sha256()
         self._found = Scan(os.fstat(file.fileno()).st_size)
         self._where = "the first member"
@@ -130,7 +140,7 @@ class _Reader:
             raw += body + last
         name = (raw[-SECTOR_BYTES:][:100].partition(b"\0")[0] if long_name is None else long_name).decode("utf-8", "surrogateescape")
         self._where = f"member {plain(name)}"
-        self._look_at_fields(raw, header(name, size_bytes))
+        self._look_at_fields(raw, self._header_of(name, size_bytes))
         digest = self._pass(size_bytes)
         if kind in (b"0", b"\0"):
             self._found.members.append(Scanned(name, size_bytes, digest))
@@ -155,7 +165,7 @@ class _Reader:
             found, expected = (_field(name, sector[slice(*FIELDS[name])]) for sector in (last, fixed))
             self._add(self._where, f"{name} {found}", expected)
         if raw[:-SECTOR_BYTES] != wanted[:-SECTOR_BYTES]:
-            self._add(self._where, "a long name that is written otherwise", "GNU format with fixed fields")
+            self._add(self._where, "a long name that is written otherwise", "the format and fields of our own")
 
     def _pass(self, size_bytes: int) -> str | None:
         """Go past a payload and its padding; return its digest if payloads are read."""

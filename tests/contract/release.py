@@ -81,11 +81,17 @@ class ReleaseContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def undisturbed(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    def quiet(cls, tmp_path_factory: pytest.TempPathFactory) -> ReleaseWorld:
+        """A packed world that no test changes."""
         world = cls.world_class(tmp_path_factory.mktemp("quiet"))
         world.set_units(world.units)
         world.run()
-        return world.everything()
+        return world
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def undisturbed(cls, quiet: ReleaseWorld) -> dict[str, bytes]:
+        return quiet.everything()
 
     def fresh(self, folder: Path, units: tuple[str, ...], per_shard: int) -> dict[str, bytes]:
         world = self.world_class(folder / "fresh")

@@ -14,8 +14,10 @@ import yaml
 from PIL import Image
 
 from reelmill.config import load
+from sam3dvid import export_reader
+from sam3dvid.export.verify import verify_export
 from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
-from sam3dvid.validate import Choice, validate_dataset
+from sam3dvid.validate import Choice, roundtrip, validate_dataset
 from sam3dvid.validate.determinism import Again
 from tests.sam3dvid.stock import pool_row, write_pool
 from tests.workflow.project import ROOT, jobs
@@ -100,6 +102,45 @@ def test_clips_made_again_from_their_seeds_in_another_order_and_with_other_threa
     assert report.lines() == [] and report.valid
     figures = next(part.figures for part in report.suites if part.suite == "T4")
     assert figures["files"] - figures["files_same_bytes"] == 2, "meta.json of each, whose timing differs"
+
+
+def test_run_ends_in_an_export_of_every_clip_that_verification_passes(finished: AssetsProject) -> None:
+    out, dataset = finished.results() / "export" / "eval", finished.results() / "dataset"
+    assert list(json.loads((out / "index.json").read_text())["clips"]) == [f"{index:08d}" for index in range(COUNT)]
+    assert verify_export(out, dataset) == []
+
+
+def test_the_export_of_a_run_holds_what_its_dataset_holds(finished: AssetsProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    # these clips have 4 frames, where the reader knows those of the format alone
+    members = {"json", *(f"{kind}.{t:03d}.{suffix}" for t in range(4) for kind, suffix in (("rgb", "jpg"), ("visible", "png")))}
+    for module, name, value in ((export_reader, "MEMBERS", members), (export_reader, "FRAMES", 4), (roundtrip, "FRAMES", 4)):
+        monkeypatch.setattr(module, name, value)
+    report = validate_dataset(finished.results() / "dataset", Choice(("T5",), any_size=True, export=finished.results() / "export" / "eval"))
+    assert report.lines() == [] and report.valid and report.counts["samples"] == COUNT
+
+
+def test_a_damaged_tar_of_the_export_is_made_again_where_every_file_is_verified(project: AssetsProject) -> None:
+    (tar,) = (project.results() / "export" / "eval").glob("*.tar")
+    whole = tar.read_bytes()
+    tar.write_bytes(whole[:-9] + b"x" + whole[-8:])
+    # this rule alone: those before it would look at their files again too
+    assert jobs(project.ok("export_clips", "--allowed-rules", "export_clips", "--config", "verify=full"), "export_clips") == 1
+    assert tar.read_bytes() == whole
+
+
+def test_the_split_is_shipped_whole_only_where_that_target_is_asked_for(project: AssetsProject) -> None:
+    assert not (project.results() / "ship").exists()
+    said = project.ok("ship_eval")
+    assert (jobs(said, "ship_eval"), jobs(said, "export_clips"), jobs(said, "composite_clips")) == (1, 0, 0)
+    done = subprocess.run(["sha256sum", "--check", "eval.tar.sha256"], cwd=project.results() / "ship", capture_output=True, check=False)
+    assert done.returncode == 0
+
+
+def test_other_settings_of_the_export_make_it_again_and_no_clip(project: AssetsProject) -> None:
+    project.write_config(CLIPS + "  export: {clips_per_shard: 5}\n")
+    said = project.ok("clips")
+    assert (jobs(said, "export_clips"), jobs(said, "write_clip_manifest"), jobs(said, "composite_clips")) == (1, 0, 0)
+    assert len(list((project.results() / "export" / "eval").glob("*.tar"))) == 3
 
 
 def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_again(project: AssetsProject) -> None:

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from sam3dvid.validate import determinism, measures
-from sam3dvid.validate.report import DETERMINISM, GEOMETRY, SUITES, USUAL, Report
+from sam3dvid.validate import convention, determinism, measures, roundtrip
+from sam3dvid.validate.report import CONVENTION, DETERMINISM, EXPORT, GEOMETRY, SUITES, USUAL, Report
 from sam3dvid.validate.run import Choice, validate_dataset
 from sam3dvid.validate.schema import SPLITS
 from shardwork import command
@@ -17,8 +17,9 @@ from shardwork.jsonio import dumps_pretty, write_json
 
 def _validate(args: argparse.Namespace) -> int:
     again = determinism.Again(args.again, args.rgb_noise) if args.again is not None else None
-    suites, splits = tuple(args.suite or (USUAL if again is None else (*USUAL, DETERMINISM))), tuple(args.split or SPLITS)
-    choice = Choice(suites, splits, tuple(args.clips or ()), args.any_size, args.exact, again)
+    more = [suite for suite, given in ((DETERMINISM, again), (EXPORT, args.export)) if given is not None]
+    suites, splits = tuple(args.suite or (*USUAL, *more)), tuple(args.split or SPLITS)
+    choice = Choice(suites, splits, tuple(args.clips or ()), args.any_size, args.exact, again, args.export)
     if args.picture is not None and GEOMETRY not in suites:
         raise DataError("bad_argument", "--picture", f"suites {', '.join(suites)}", f"suite {GEOMETRY} among them", f"add --suite {GEOMETRY}")
     try:
@@ -47,7 +48,7 @@ def _summary(dataset: Path, report: Report) -> list[str]:
         + (f", could not look at {part.blocked[0]}" + (f" and {len(part.blocked) - 1} more" if part.blocked[1:] else "") if part.blocked else "")
         for part in report.suites
     ]
-    lines = {GEOMETRY: measures.line_of, DETERMINISM: determinism.line_of}
+    lines = {GEOMETRY: measures.line_of, DETERMINISM: determinism.line_of, EXPORT: roundtrip.line_of, CONVENTION: convention.line_of}
     figures = [f"{dataset}: {part.suite}: {lines[part.suite](part.figures)}" for part in report.suites if part.figures is not None]
     return [*verdicts, *figures, f"{dataset}: {'valid' if report.valid else 'not valid'}" + (f" ({counts})" if counts else "")]
 
@@ -74,6 +75,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the object-frame that comes nearest to a limit of T3, or passes it furthest")
     parser.add_argument("--again", type=Path, metavar="DATASET", help="compare with clips made again in another dataset (T4, which is then run too)")
     parser.add_argument("--rgb-noise", type=command.whole(0), default=0, metavar="N", help="colours that T4 lets differ, of 255 (default: 0)")
+    parser.add_argument("--export", type=Path, metavar="FOLDER", help="compare with a training export of the dataset (T5, which is then run too)")
     parser.add_argument("--split", action="append", choices=SPLITS, help="clips and assets of this split alone; may be given again (default: all)")
     parser.add_argument("--clips", nargs="+", metavar="ID", help="these clips and their assets alone (default: all)")
     parser.add_argument("--any-size", action="store_true", help="allow other sizes than 32 frames of 512 x 512, as tests and demonstrations have")

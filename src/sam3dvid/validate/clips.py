@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sam3dvid.validate.background import Background
+from sam3dvid.validate.convention import Agreement, look_at_convention
 from sam3dvid.validate.dataset import Unreadable, read_json
 from sam3dvid.validate.frames import LOOSE_DEPTH, FrameFiles, look_at_frames
 from sam3dvid.validate.kinds import Float, Values
 from sam3dvid.validate.layout import look_at_clip_names
 from sam3dvid.validate.measures import Measures
 from sam3dvid.validate.meta import Meta, look_at_meta
-from sam3dvid.validate.report import GEOMETRY, LAYOUT, VISIBILITY, Found
+from sam3dvid.validate.report import CONVENTION, GEOMETRY, LAYOUT, USUAL, VISIBILITY, Found
 from sam3dvid.validate.schema import Cameras, Placed, look_at_cameras, look_at_objects
 from sam3dvid.validate.trajectory import look_at_trajectory
 from sam3dvid.validate.visibility import look_at_cover, look_at_spheres, look_at_visibility
@@ -44,6 +45,7 @@ class ClipFacts:
     objects: tuple[tuple[str | None, str | None], ...] = ()
     background: Background | None = None
     measures: Measures | None = None
+    agreement: Agreement | None = None
     scene: str | None = None
 
 
@@ -73,10 +75,12 @@ def look_at_clip(root: Path, split: str, clip_id: str, suites: Collection[str], 
         positions = [one.t_wo for one in placed if one.t_wo is not None]
         if cameras.T_cw is not None and placed and len(positions) == len(placed):
             look_at_trajectory(meta_json[0], cameras.T_cw, positions, meta)
-    measures = _look_at_files(found, root, Records(clip, split, cameras, placed, meta), suites, exact)
+    measures = _look_at_files(found, root, Records(clip, split, cameras, placed, meta), suites, exact) if set(suites) & set(USUAL) else None
+    agreement = look_at_convention(found, clip, cameras.T_cw, placed) if CONVENTION in suites else None
     objects = tuple((one.asset_id, one.source) for one in placed)
     scene = None if cameras_json is None or objects_json is None else digest_value([cameras_json[1], objects_json[1]])
-    return found, ClipFacts(clip, split, clip_id, meta.seed, meta.numbers.get("arc_span_deg"), objects, meta.background, measures, scene)
+    arc = meta.numbers.get("arc_span_deg")
+    return found, ClipFacts(clip, split, clip_id, meta.seed, arc, objects, meta.background, measures, agreement, scene)
 
 
 def _read(found: Found, root: Path, name: str) -> tuple[Values, Json] | None:

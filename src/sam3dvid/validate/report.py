@@ -9,11 +9,18 @@ from dataclasses import asdict, dataclass, field
 from shardwork.errors import Fault, Problem, fault_from
 from shardwork.jsonio import Json
 
-LAYOUT, VISIBILITY, GEOMETRY, DETERMINISM = "T1", "T2", "T3", "T4"
-SUITES = {LAYOUT: "schema and layout", VISIBILITY: "visibility and cover", GEOMETRY: "geometry", DETERMINISM: "determinism"}
+LAYOUT, VISIBILITY, GEOMETRY, DETERMINISM, EXPORT, CONVENTION = "T1", "T2", "T3", "T4", "T5", "T6"
+SUITES = {
+    LAYOUT: "schema and layout",
+    VISIBILITY: "visibility and cover",
+    GEOMETRY: "geometry",
+    DETERMINISM: "determinism",
+    EXPORT: "export round trip",
+    CONVENTION: "SAM 3D convention",
+}
 """Suite -> what it is about."""
 USUAL = (LAYOUT, VISIBILITY, GEOMETRY)
-"""Suites that need the dataset alone: those that are run if none is chosen."""
+"""Suites that judge a dataset by itself: those that are run if none is chosen."""
 PASSED, FAILED, BLOCKED = "passed", "failed", "blocked"
 """Verdicts of a suite. Blocked: it found no fault, but something that it must look at is not in order, and T1 says what."""
 

@@ -10,16 +10,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sam3dvid.validate import convention, export_index, roundtrip
 from sam3dvid.validate.assets import AssetFacts, look_at_asset
 from sam3dvid.validate.clips import ClipFacts, look_at_clip
 from sam3dvid.validate.determinism import Again, differences_of, look_at_again
 from sam3dvid.validate.layout import ROOT_FILES, ROOT_FOLDERS, look_at_names, names_in, note_extra
 from sam3dvid.validate.leaks import look_for_leaks
 from sam3dvid.validate.measures import TYPICAL, TYPICAL_SHARE, Measures, figures_of, typical_share
-from sam3dvid.validate.report import DETERMINISM, GEOMETRY, LAYOUT, USUAL, VISIBILITY, Found, Report, report_of
+from sam3dvid.validate.report import CONVENTION, DETERMINISM, EXPORT, GEOMETRY, LAYOUT, USUAL, VISIBILITY, Found, Report, report_of
 from sam3dvid.validate.schema import CLIP_ID, ID, SPLITS
 from sam3dvid.validate.splits import look_at_config, look_at_manifest, look_at_objects_assets
 from shardwork.errors import DataError, Fault, fault_from
+from shardwork.jsonio import Json
 from shardwork.pool import run_tasks
 from shardwork.progress import Progress
 
@@ -28,9 +30,9 @@ from shardwork.progress import Progress
 class Choice:
     """What is looked at.
 
-    suites : of SUITES; T4 needs `again`.   splits : of eval and train.   clips : ids, all if empty; then only their assets are looked at.
+    suites : of SUITES; T4 needs `again`, T5 `export`.   splits : of eval and train.   clips : ids, all if empty; then only their assets are looked at.
     any_size : whether clips of other sizes than 32 frames of 512 x 512 are in order; for tests and demonstrations.
-    exact : whether T3 has the limits of exact renders.   again : what T4 compares with.
+    exact : whether T3 has the limits of exact renders.   again : what T4 compares with.   export : folder of the training export that T5 compares with.
     """
 
     suites: tuple[str, ...] = USUAL
@@ -39,12 +41,13 @@ class Choice:
     any_size: bool = False
     exact: bool = False
     again: Again | None = None
+    export: Path | None = None
 
 
-BLOCKS = {"clip": USUAL, "asset": (LAYOUT,), "again": (DETERMINISM,)}
+BLOCKS = {"clip": (*USUAL, CONVENTION), "asset": (LAYOUT,), "again": (DETERMINISM,), "shard": (EXPORT,), "voxels": (EXPORT,)}
 """Kind of task -> suites that cannot look at all they must where the machine does not let it be done."""
 Task = tuple[str, str, str]
-"""("clip", "asset" or "again", split, id)."""
+"""("clip", "asset" or "again", split, id), or ("shard" or "voxels", split, name of a file of the export)."""
 
 
 def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, progress: bool = False) -> Report:
@@ -66,21 +69,28 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     if unknown := set(choice.clips) - {clip_id for _, clip_id in chosen}:
         raise DataError("bad_argument", root, f"no clip {min(unknown)}", "ids of clips in the chosen splits", "see the folders under clips/")
     if not choice.clips and not chosen:
-        for suite in (VISIBILITY, GEOMETRY):
+        for suite in (VISIBILITY, GEOMETRY, CONVENTION):
             whole.block(suite, "clips")
         whole.add(LAYOUT, "clips", f"no clips in {' or '.join(choice.splits)}", "at least one clip")
-    tasks: list[Task] = [("clip", *name) for name in chosen if set(choice.suites) & set(USUAL)]
-    looked: dict[Task, Any] = _look(root, choice, tasks, workers, progress)
+    looker = _Looker(root, choice, workers, progress)
+    tasks: list[Task] = [("clip", *name) for name in chosen if set(choice.suites) & {*USUAL, CONVENTION}]
+    looked: dict[Task, Any] = looker.look(tasks)
     facts: list[ClipFacts] = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
     asset_tasks: list[Task] = []
     if LAYOUT in choice.suites:
         used = {(one.split, asset_id) for one in facts for asset_id, _ in one.objects}
         asset_tasks = [("asset", *name) for name in assets if name[0] in choice.splits and (not choice.clips or name in used)]
-        looked |= _look(root, choice, asset_tasks, workers, progress)
+        looked |= looker.look(asset_tasks)
     again_tasks: list[Task] = []
     if DETERMINISM in choice.suites and choice.again is not None:
         again_tasks = [("again", *name) for name in choice.again.clips_of(root, chosen, named=bool(choice.clips))]
-        looked |= _look(root, choice, again_tasks, workers, progress)
+        looked |= looker.look(again_tasks)
+    export_tasks: list[Task] = []
+    exchanged: Json = None
+    if EXPORT in choice.suites and choice.export is not None:
+        of_export, exchanged = _look_at_export(whole, looker, choice.export, chosen)
+        export_tasks = list(of_export)
+        looked |= of_export
     asset_facts: list[AssetFacts] = [result[1] for task in asset_tasks if not isinstance(result := looked[task], Fault)]
     whole.counts["files"] += sum((root / name).is_file() for name in ROOT_FILES)
     if LAYOUT in choice.suites:
@@ -92,16 +102,42 @@ def validate_dataset(root: Path, choice: Choice = Choice(), workers: int = 0, pr
     if choice.exact:
         look_at_share(whole, measures)
     compared = [result[1] for task in again_tasks if not isinstance(result := looked[task], Fault)]
-    figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared)}
-    every = (*asset_tasks, *tasks, *again_tasks)
+    agreements = [one.agreement for one in facts if one.agreement is not None]
+    figures = {GEOMETRY: figures_of(measures), DETERMINISM: differences_of(compared), EXPORT: exchanged, CONVENTION: convention.figures_of(agreements)}
+    every = (*asset_tasks, *tasks, *again_tasks, *export_tasks)
     for task in every:
         if isinstance(looked[task], Fault):
             for suite in BLOCKS[task[0]]:
                 whole.block(suite, _name(task))
     parts = [whole, *(result[0] for task in every if not isinstance(result := looked[task], Fault))]
     faults = [result for task in every if isinstance(result := looked[task], Fault)]
-    names = sorted({one.clip for one in (*facts, *compared)})
+    names = sorted({*(one.clip for one in (*facts, *compared)), *(exchanged["clips"] if exchanged else ())})
     return report_of(parts, choice.suites, names, faults, figures)
+
+
+def _look_at_export(whole: Found, looker: _Looker, export: Path, chosen: Sequence[tuple[str, str]]) -> tuple[dict[Task, Any], Json]:
+    """Return for each task of T5 what it found, or the fault that kept it from looking, and T5's figures. What concerns the whole export is noted."""
+    tasks: list[Task] = [("shard", *name) for name in roundtrip.shards_of(export, looker.choice.splits)]
+    split, looked = tasks[0][1], looker.look(tasks)
+    measured = [result[1] for task in tasks if not isinstance(result := looked[task], Fault)]
+    roundtrip.look_at_order(whole, measured)
+    named = export_index.read_shards(whole, export, split)
+    if named is not None:
+        export_index.look_at_index(whole, named, [name for *_, name in tasks], {one.shard: one.clips for one in measured})
+    exported = {clip_id for one in measured for clip_id in one.clips}
+    missing = sum(name not in exported for of_split, name in chosen if of_split == split)
+    used = {asset_id for one in measured for asset_id in one.assets}
+    voxels: Task = ("voxels", split, f"voxels_{split}.npz")
+    whole_export = not looker.choice.clips and len(measured) == len(tasks)
+    try:
+        looked[voxels] = roundtrip.look_at_voxels(_exported(looker.root, looker.choice, export, split), voxels[2], used, whole_export), None
+    except OSError as error:
+        looked[voxels] = fault_from(error, voxels[2])
+    return looked, roundtrip.figures_of(measured, missing)
+
+
+def _exported(root: Path, choice: Choice, export: Path, split: str) -> roundtrip.Exported:
+    return roundtrip.Exported(root, export, split, choice.clips, LAYOUT not in choice.suites)
 
 
 def check_suites(choice: Choice) -> None:
@@ -111,6 +147,11 @@ def check_suites(choice: Choice) -> None:
         raise DataError("bad_argument", f"--suite {DETERMINISM}", "no other dataset", "the folder of a dataset with the same clips, made again", hint)
     if choice.again is not None and DETERMINISM not in choice.suites:
         raise DataError("bad_argument", "--again", f"suites {', '.join(choice.suites)}", f"suite {DETERMINISM} among them", f"add --suite {DETERMINISM}")
+    if EXPORT in choice.suites and choice.export is None:
+        hint = "name the folder that python -m sam3dvid.export wrote with --export"
+        raise DataError("bad_argument", f"--suite {EXPORT}", "no export", "the folder of a training export of the dataset", hint)
+    if choice.export is not None and EXPORT not in choice.suites:
+        raise DataError("bad_argument", "--export", f"suites {', '.join(choice.suites)}", f"suite {EXPORT} among them", f"add --suite {EXPORT}")
     if choice.exact and GEOMETRY not in choice.suites:
         raise DataError("bad_argument", "--exact", f"suites {', '.join(choice.suites)}", f"suite {GEOMETRY} among them", f"add --suite {GEOMETRY}")
     if GEOMETRY in choice.suites and find_spec("numba") is None:
@@ -143,6 +184,8 @@ def _look_at(root: Path, choice: Choice, task: Task) -> Any:
     try:
         if kind == "again" and choice.again is not None:
             return look_at_again(root, choice.again, f"clips/{split}/{name}", LAYOUT not in choice.suites)
+        if kind == "shard" and choice.export is not None:
+            return roundtrip.look_at_shard(_exported(root, choice, choice.export, split), name)
         if kind == "clip":
             return look_at_clip(root, split, name, choice.suites, choice.any_size, choice.exact)
         return look_at_asset(root, split, name)
@@ -150,20 +193,29 @@ def _look_at(root: Path, choice: Choice, task: Task) -> Any:
         return fault_from(error, _name(task))
 
 
-def _look(root: Path, choice: Choice, tasks: Sequence[Task], workers: int, progress: bool) -> dict[Task, Any]:
-    """Return for each task what it found with its facts, or the fault that kept it from looking."""
-    if not tasks:
-        return {}
-    work = partial(_look_at, root, choice)
-    if not progress:
-        return dict(run_tasks(work, tasks, workers, _name))
-    results = {}
-    with Progress(len(tasks), "validate", tasks[0][0]) as bar:
-        for task, result in run_tasks(work, tasks, workers, _name):
-            results[task] = result
-            bar.step()
-    return results
+@dataclass(frozen=True, slots=True)
+class _Looker:
+    """What looks at the tasks of a dataset.   root, choice, workers, progress : as of `validate_dataset`."""
+
+    root: Path
+    choice: Choice
+    workers: int
+    progress: bool
+
+    def look(self, tasks: Sequence[Task]) -> dict[Task, Any]:
+        """Return for each task what it found with its facts, or the fault that kept it from looking."""
+        if not tasks:
+            return {}
+        work = partial(_look_at, self.root, self.choice)
+        if not self.progress:
+            return dict(run_tasks(work, tasks, self.workers, _name))
+        results = {}
+        with Progress(len(tasks), "validate", tasks[0][0]) as bar:
+            for task, result in run_tasks(work, tasks, self.workers, _name):
+                results[task] = result
+                bar.step()
+        return results
 
 
 def _name(task: Task) -> str:
-    return f"{'assets' if task[0] == 'asset' else 'clips'}/{task[1]}/{task[2]}"
+    return task[2] if task[0] in ("shard", "voxels") else f"{'assets' if task[0] == 'asset' else 'clips'}/{task[1]}/{task[2]}"
