@@ -23,7 +23,7 @@ from eventvox.chunktable import MISSING, ChunkTable, chunk_table
 from eventvox.inflate import DamagedChunk, best_inflater, short, unshuffle
 from eventvox.layout import COUNTS, EVENTS, HDF5_ERRORS, STARTS
 from eventvox.timing import BINS_PER_VOXEL, interval_to_voxels, rational_fps
-from eventvox.watched import WatchedFile
+from shardwork.watched import WatchedFile
 from shardwork.errors import DataError
 
 MOST_THREADS = 4

@@ -20,7 +20,7 @@ from eventvox.chunktable import unsound_chunks
 from eventvox.codes import HINTS
 from eventvox.layout import ATTRIBUTES, COUNTS, DATASETS, EVENTS, HDF5_ERRORS, SIDE_CHUNK, STARTS, event_chunks
 from eventvox.timing import rational_fps
-from eventvox.watched import WatchedFile
+from shardwork.watched import WatchedFile
 from shardwork.errors import DataError, Problem
 
 NUM_BINS = 5
