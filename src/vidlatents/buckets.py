@@ -64,18 +64,21 @@ def frame_bucket(frames: int, buckets: Sequence[int] = FRAME_BUCKETS) -> int | N
     return max((bucket for bucket in buckets if bucket <= frames), default=None)
 
 
-def fitting_frames(frames: int, layout: str, temporal: int, buckets: Sequence[int] = FRAME_BUCKETS) -> int | None:
-    """Return how many frames a sample of this pipeline's own takes: the largest frame bucket that the layout can encode.
+def own_frames(frames: int, layout: str, temporal: int, buckets: Sequence[int] = FRAME_BUCKETS) -> int | None:
+    """Return how many frames a sample of this pipeline's own videos takes; None where the layout can encode nothing.
 
-    Where none fits, one window (`sections`) or the largest 4k+1 (`whole`). None where the layout can encode nothing.
+    `sections`: the largest frame bucket of at least one window, or one window where none fits.   `whole`: the largest 4k+1.   Source: defaults, "Latents".
     """
-    least = WINDOW_FRAMES if layout == "sections" else 1
-    if frames < least:
+    if layout == "whole":
+        return (frames - 1) // temporal * temporal + 1 if frames > 0 else None
+    if frames < WINDOW_FRAMES:
         return None
-    possible = [bucket for bucket in buckets if bucket >= least and (layout == "sections" or (bucket - 1) % temporal == 0)]
-    if (found := frame_bucket(frames, possible)) is not None:
-        return found
-    return WINDOW_FRAMES if layout == "sections" else (frames - 1) // temporal * temporal + 1
+    return frame_bucket(frames, [bucket for bucket in buckets if bucket >= WINDOW_FRAMES]) or WINDOW_FRAMES
+
+
+def own_layout(frames: int) -> str:
+    """Return the layout that a video of this pipeline's own belongs to: `sections` from one window on, else `whole`. Source: defaults, "Latents"."""
+    return "sections" if frames >= WINDOW_FRAMES else "whole"
 
 
 def nearest_size(height: int, width: int, sizes: Sequence[Size]) -> Size:

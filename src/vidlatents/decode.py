@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
+    from PIL.Image import Image
 
 Rgb = NDArray[np.uint8]
 Picture = Callable[[], Rgb]
@@ -148,7 +150,7 @@ def _video_pictures(path: Path, file: WatchedFile, container: InputContainer, vi
             raise _refuse(path, f"frame {stream.frames} is damaged")
         turns = QUARTER_TURNS.get(int(frame.rotation), 0)
         size = (frame.width, frame.height) if turns % 2 else (frame.height, frame.width)
-        yield _counted(path, stream, size, lambda frame=frame, turns=turns: _rgb(path, reformatter, frame, turns))
+        yield _counted(path, stream, size, partial(_rgb, path, reformatter, frame, turns))
 
 
 def _decoded(container: InputContainer, video: VideoStream) -> Iterator[VideoFrame]:
@@ -165,15 +167,19 @@ def _rgb(path: Path, reformatter: Any, frame: VideoFrame, turns: int) -> Rgb:
     return np.ascontiguousarray(np.rot90(rgb, turns)) if turns else rgb
 
 
+def _picture(image: Image) -> Rgb:
+    return np.array(image.convert("RGB"))
+
+
 def _folder_pictures(path: Path, stream: Stream) -> Iterator[Picture]:
     """Yield the pictures of a folder in the order of their names."""
-    from PIL import Image, UnidentifiedImageError
+    import PIL.Image
 
     for name in sorted(one.name for one in path.iterdir() if one.suffix.lower() in PICTURES and not one.name.startswith(".")):
         try:
-            with Image.open(path / name) as image:
-                yield _counted(path, stream, (image.height, image.width), lambda image=image: np.array(image.convert("RGB")))
-        except (UnidentifiedImageError, SyntaxError, ValueError) as error:
+            with PIL.Image.open(path / name) as image:
+                yield _counted(path, stream, (image.height, image.width), partial(_picture, image))
+        except (PIL.UnidentifiedImageError, SyntaxError, ValueError) as error:
             raise _refuse(path, f"picture {name}: {error}", "pictures that decode") from error
         except OSError as error:
             if error.errno is not None:

@@ -148,7 +148,7 @@ def _fit(frame: Rgb, sample: Sample) -> Rgb:
         return frame
     if not frame.size:
         return np.zeros((*size, 3), np.uint8)
-    top, bottom, left, right = covered_part(*frame.shape[:2], size)
+    top, bottom, left, right = covered_part(frame.shape[0], frame.shape[1], size)
     frame = frame[top:bottom, left:right]
     if frame.shape[:2] == size:
         return frame

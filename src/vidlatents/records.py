@@ -167,7 +167,17 @@ def parse_record(record: Json, settings: RecordSettings, where: str) -> Sample:
     prompt = _prompt(fields, settings.missing_prompt)
     video, control = settings.videos / (path or own), settings.controls / (control_path or own)
     return Sample(
-        uttid, video, control, prompt, key, frames, height, width, (cut[0], cut[1]) if cut else None, (crop[0], crop[1], crop[2], crop[3]) if crop else None, record
+        uttid,
+        video,
+        control,
+        prompt,
+        key,
+        frames,
+        height,
+        width,
+        (cut[0], cut[1]) if cut else None,
+        (crop[0], crop[1], crop[2], crop[3]) if crop else None,
+        record,
     )
 
 
@@ -252,7 +262,7 @@ class _Fields:
 
     def text(self, name: str) -> str | None:
         value = self.record.get(name)
-        if value is None or name == "uttid" and isinstance(value, str):
+        if value is None or (name == "uttid" and isinstance(value, str)):
             return value  # a uttid has a code of its own
         return self.check_text(name, value)
 
