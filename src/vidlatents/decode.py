@@ -81,8 +81,24 @@ def open_video(path: Path, missing: str) -> Iterator[Stream]:
         # one thread: with frame threads, how many frames a damaged video gives depends on their number
         video.codec_context.thread_count = 1
         stream = Stream(video.average_rate or None, video.frames or None, iter(()))
-        stream.pictures = _video_pictures(path, file, container, video, stream)
-        yield stream
+        with _said(video) as said:
+            stream.pictures = _video_pictures(path, file, _decoded(container, video), stream, said)
+            yield stream
+
+
+@contextmanager
+def _said(video: VideoStream) -> Iterator[list[tuple[int, str, str]]]:
+    """Yield what FFmpeg's FFV1 decoder says as it goes: of a slice whose checksum is wrong it says so alone, and shows the last frame's in its place."""
+    av = import_av()
+    if video.codec_context.name != "ffv1":
+        yield []
+        return
+    av.logging.set_level(av.logging.ERROR)
+    try:
+        with av.logging.Capture() as said:
+            yield said
+    finally:
+        av.logging.set_level(None)
 
 
 def _refuse(path: Path, found: str, expected: str = "a video that decodes whole") -> SampleRefused:
@@ -133,10 +149,10 @@ def _choose_stream(container: InputContainer, path: Path) -> VideoStream:
     return streams[0]
 
 
-def _video_pictures(path: Path, file: WatchedFile, container: InputContainer, video: VideoStream, stream: Stream) -> Iterator[Picture]:
-    av = import_av()
+def _video_pictures(path: Path, file: WatchedFile, frames: Iterator[VideoFrame], stream: Stream, said: list[tuple[int, str, str]]) -> Iterator[Picture]:
+    import av
+
     reformatter = av.video.reformatter.VideoReformatter()
-    frames = _decoded(container, video)
     while True:
         try:
             frame = next(frames, None)
@@ -146,7 +162,7 @@ def _video_pictures(path: Path, file: WatchedFile, container: InputContainer, vi
         if frame is None:
             file.raise_error()
             return
-        if frame.is_corrupt:
+        if frame.is_corrupt or any("CRC mismatch" in text for _, _, text in said):
             raise _refuse(path, f"frame {stream.frames} is damaged")
         turns = QUARTER_TURNS.get(int(frame.rotation), 0)
         size = (frame.width, frame.height) if turns % 2 else (frame.height, frame.width)
@@ -159,7 +175,8 @@ def _decoded(container: InputContainer, video: VideoStream) -> Iterator[VideoFra
 
 
 def _rgb(path: Path, reformatter: Any, frame: VideoFrame, turns: int) -> Rgb:
-    av = import_av()
+    import av
+
     try:
         rgb: Rgb = reformatter.reformat(frame, format="rgb24", interpolation="BICUBIC", threads=1).to_ndarray()
     except av.error.FFmpegError as error:

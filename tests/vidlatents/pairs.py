@@ -49,9 +49,7 @@ def write_pair(root, uttid="a", rgb=49, control=49, size=(48, 64), rates=(24, 24
 def sample_of(root, uttid="a", frames=49, size=(48, 64), **more):
     """Return the sample of a pair of `write_pair`."""
     values = {"cut": None, "crop": None, "source": {}, "prompt": "p", "bucket_key": "b", **more}
-    return Sample(
-        uttid, root / "videos" / f"{uttid}.mp4", root / "control_videos" / f"{uttid}.mp4", num_frame=frames, height=size[0], width=size[1], **values
-    )
+    return Sample(uttid, root / "videos" / f"{uttid}.mp4", root / "control_videos" / f"{uttid}.mp4", num_frame=frames, height=size[0], width=size[1], **values)
 
 
 def settings_of(root=Path("data"), **more):
