@@ -195,6 +195,7 @@ def _folder_pictures(path: Path, stream: Stream) -> Iterator[Picture]:
     for name in sorted(one.name for one in path.iterdir() if one.suffix.lower() in PICTURES and not one.name.startswith(".")):
         try:
             with PIL.Image.open(path / name) as image:
+                image.load()  # a look at the header would not see a cut picture
                 yield _counted(path, stream, (image.height, image.width), partial(_picture, image))
         except (PIL.UnidentifiedImageError, SyntaxError, ValueError) as error:
             raise _refuse(path, f"picture {name}: {error}", "pictures that decode") from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ from vidlatents.records import RecordSettings, Sample
 
 
 def frames_of(count, height=48, width=64, seed=0):
-    """Return (T, H, W, 3) uint8 noise, in which no frame is like another."""
-    return np.random.default_rng(seed).integers(0, 256, (count, height, width, 3), np.uint8)
+    """Return (T, H, W, 3) uint8: a shade with some noise, in which no frame is like another."""
+    shade = np.arange(height)[:, None, None] + np.arange(width)[None, :, None] + np.array([0, 40, 90])
+    noise = np.random.default_rng(seed).integers(0, 16, (count, height, width, 3), np.uint8)
+    return ((shade + 5 * np.arange(count)[:, None, None, None] + noise + 60 * seed) % 256).astype(np.uint8)
 
 
 def write(path, frames, rate=Fraction(24)):
@@ -22,6 +26,13 @@ def write(path, frames, rate=Fraction(24)):
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     ffv1.encode(Path(path), frames, frames[0].shape[0], frames[0].shape[1], Fraction(rate))
     return Path(path)
+
+
+@cache
+def encoded(count, size, seed, rate):
+    """Return the bytes of a lossless video: encoding is what costs most in these tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        return write(Path(folder) / "v.mkv", frames_of(count, *size, seed=seed), rate).read_bytes()
 
 
 def write_mp4(path, frames, rate=24, options=None):
@@ -40,10 +51,10 @@ def write_mp4(path, frames, rate=24, options=None):
 def write_pair(root, uttid="a", rgb=49, control=49, size=(48, 64), rates=(24, 24), sizes=None):
     """Write videos/<uttid>.mp4 and control_videos/<uttid>.mp4 of so many frames, and return their frames."""
     first, second = sizes or (size, size)
-    made = frames_of(rgb, *first, seed=1), frames_of(control, *second, seed=2)
-    for folder, frames, rate in zip(("videos", "control_videos"), made, rates, strict=True):
-        write(root / folder / f"{uttid}.mp4", frames, rate)
-    return made
+    for folder, count, shape, seed, rate in zip(("videos", "control_videos"), (rgb, control), (first, second), (1, 2), rates, strict=True):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        (root / folder / f"{uttid}.mp4").write_bytes(encoded(count, shape, seed, rate))
+    return frames_of(rgb, *first, seed=1), frames_of(control, *second, seed=2)
 
 
 def sample_of(root, uttid="a", frames=49, size=(48, 64), **more):
