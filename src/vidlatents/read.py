@@ -107,7 +107,7 @@ def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair
     if probes:
         check_pair(sample, *probes)
     rgb, video = _read(sample, sample.video, MISSING["video"], probes is None)
-    pictures, control = _read(sample, sample.control, MISSING["control"], probes is None)
+    pictures, control = _read(sample, sample.control, MISSING["control"], probes is None, video)
     if probes is None:
         check_pair(sample, video, control)
     for name, seen, known in zip(("video", "control"), (video, control), probes or (), strict=False):
@@ -117,13 +117,18 @@ def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair
     return Pair(rgb, pictures, Image.fromarray(rgb[0]))
 
 
-def _read(sample: Sample, path: Path, missing: str, whole: bool) -> tuple[Rgb, Probe]:
-    """Return the sample's frames of one video, and what it showed. Frames that it lacks are left black for `check_pair` to refuse."""
+def _read(sample: Sample, path: Path, missing: str, whole: bool, like: Probe | None = None) -> tuple[Rgb, Probe]:
+    """Return the sample's frames of one video, and what it showed. Frames that it lacks are left black for `check_pair` to refuse.
+
+    like : the other video of the pair; reading ends at once where the size is not its.
+    """
     out = np.zeros((sample.num_frame, sample.height, sample.width, 3), np.uint8)
     start = sample.cut[0] if sample.cut else 0
     with open_video(path, missing) as stream:
         for index, picture in _numbered(stream.pictures, None if whole else start + sample.num_frame):
-            # a crop that reaches beyond the frame, or another size than the pair's, is refused when all is known
+            if like and (stream.height, stream.width) != (like.height, like.width):
+                break
+            # a crop that reaches beyond the frame is refused when all is known
             if start <= index < start + sample.num_frame:
                 out[index - start] = _fit(picture(), sample)
         if not stream.frames:

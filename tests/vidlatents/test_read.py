@@ -110,7 +110,7 @@ def test_another_size_is_refused(tmp_path, look, sizes):
 def test_a_crop_beyond_the_frame_is_refused(tmp_path, look, crop, inside):
     write_pair(tmp_path)
     sample = sample_of(tmp_path, crop=crop)
-    assert inside and look(sample) or refused(look, sample).code == "E_SIZE_MISMATCH"
+    assert (inside and look(sample)) or refused(look, sample).code == "E_SIZE_MISMATCH"
 
 
 @pytest.mark.parametrize(("folder", "code"), [("videos", "E_VIDEO_MISSING"), ("control_videos", "E_CONTROL_MISSING")])
