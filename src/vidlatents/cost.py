@@ -45,7 +45,7 @@ def section_cost(config: Mapping[str, Json], frames: int, height: int, width: in
 
     kind = getattr(torch, dtype)
     with torch.device("meta"):
-        vae: Any = AutoencoderKLWan.from_config(dict(config)).to(kind)
+        vae: Any = AutoencoderKLWan.from_config(dict(config)).to(kind)  # type: ignore[no-untyped-call]
         pixels = torch.empty((1, 3, frames, height, width), dtype=kind)
     vae.eval()
     weights = sum(one.numel() * one.element_size() for part in (vae.encoder, vae.quant_conv) for one in part.parameters())
@@ -67,8 +67,9 @@ def _peak_bytes(vae: Any, pixels: Any) -> int:
         """Adds up the storages that are alive."""
 
         def __init__(self) -> None:
-            super().__init__()
-            self.now = self.peak = pixels.untyped_storage().nbytes()
+            super().__init__()  # type: ignore[no-untyped-call]
+            self.now: int = pixels.untyped_storage().nbytes()
+            self.peak = self.now
             # keyed by the storage's own object: two views of one count once
             self.alive: set[int] = {pixels.untyped_storage()._cdata}
 
@@ -98,7 +99,7 @@ def _peak_bytes(vae: Any, pixels: Any) -> int:
     with Ledger() as ledger:
         ledger.alive |= owned
         vae.encode(pixels)
-    return round(ledger.peak * ALLOCATED)
+    return int(ledger.peak * ALLOCATED)
 
 
 def cost_of(rows: Iterable[Fields], config: Mapping[str, Json], dtype: str = "float32") -> dict[str, Json]:

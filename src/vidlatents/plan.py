@@ -13,7 +13,7 @@ from shardwork.shards import shard_of
 from shardwork.step import Fields, quarantined
 from vidlatents.buckets import TRAINER_FRAMES, Size, latent_shape, used_frames
 from vidlatents.codes import SampleRefused
-from vidlatents.read import Probe, probe_pair
+from vidlatents.read import Probe, place_start, probe_pair
 from vidlatents.records import Sample, duplicates, name_of
 from vidlatents.stage import item_id
 
@@ -25,7 +25,7 @@ class PlanSettings:
     """What a plan is made for.
 
     layout : sections or whole.   z, spatial, temporal : of the model.   work_shards : jobs that samples are dealt out to.   trainer_frames : the least
-    number of frames that the trainer reads.   trainer_sizes : (height, width) that it reads, none for any.
+    number of frames that the trainer reads.   trainer_sizes : (height, width) that it reads, none for any.   start, seed : as of `read.place_start`.
     """
 
     layout: str = "sections"
@@ -35,6 +35,8 @@ class PlanSettings:
     work_shards: int = 1
     trainer_frames: int = TRAINER_FRAMES
     trainer_sizes: tuple[Size, ...] = ()
+    start: str = "first"
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,14 @@ class Plan:
 def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSettings) -> Fields:
     """Return what the plan says of one sample whose videos match. Raises SampleRefused (E_FRAMES_4N1, E_WINDOW).
 
-    used, dropped : frames of the bucket.   unread : frames of the video, or of its cut, that the bucket leaves.   ignored : why a known trainer skips it.
+    start : the source frame that is taken first.   used, dropped : frames of the bucket.   unread : frames of the video, or of its cut, that the bucket
+    leaves.   ignored : why a known trainer skips it.
     """
     video, _ = probes
     used = used_frames(sample.num_frame, settings.layout, settings.temporal)
     size = (sample.height, sample.width)
     first, end = sample.cut or (0, video.frames)
+    begun = place_start(sample, video.frames, settings.start, settings.seed).cut
     high, wide = (sample.crop[3] - sample.crop[2], sample.crop[1] - sample.crop[0]) if sample.crop else (video.height, video.width)
     return {
         "bucket_key": sample.bucket_key,
@@ -102,7 +106,7 @@ def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSetti
         "sections": used.sections,
         "source_height": video.height,
         "source_width": video.width,
-        "start": first,
+        "start": begun[0] if begun else 0,
         "unread": end - first - sample.num_frame,
         "used": used.used,
         "uttid": sample.uttid,

@@ -6,13 +6,15 @@ A pair has the same number of decoded frames, the same size and the same rate, o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardwork.errors import DataError
+from shardwork.streams import stream
 from vidlatents.buckets import covered_part
 from vidlatents.codes import SampleRefused
 from vidlatents.decode import Picture, Rgb, open_video
@@ -25,6 +27,7 @@ RATE_TOLERANCE = Fraction(1, 2000)
 """How far two rates may lie apart, as a part of the first: containers round them, and 24 and 23.976 differ by twice as much."""
 RESIZE_RULE = "cover-center bilinear-antialias uint8 1"
 """What crop and resize are, for a fingerprint; the number is raised when a change of code changes pixels."""
+STARTS = ("first", "drawn")
 MISSING = {"video": "E_VIDEO_MISSING", "control": "E_CONTROL_MISSING"}
 
 
@@ -56,12 +59,12 @@ def probe(path: Path, missing: str = "E_VIDEO_MISSING") -> Probe:
 
     missing : the code where there is none.   Raises SampleRefused (that, or E_DECODE), OSError where the machine is at fault.
     """
-    with open_video(path, missing) as stream:
-        for _ in stream.pictures:
+    with open_video(path, missing) as opened:
+        for _ in opened.pictures:
             pass
-        if not stream.frames:
+        if not opened.frames:
             raise SampleRefused("E_DECODE", path.name, "no frame decodes", "a video", path=path.name)
-        return Probe(stream.frames, stream.height, stream.width, stream.fps, stream.claimed)
+        return Probe(opened.frames, opened.height, opened.width, opened.fps, opened.claimed)
 
 
 def probe_pair(sample: Sample) -> tuple[Probe, Probe]:
@@ -95,6 +98,20 @@ def check_pair(sample: Sample, video: Probe, control: Probe) -> None:
         raise refuse("E_SIZE_MISMATCH", f"a crop to column {sample.crop[1]} and row {sample.crop[3]}", f"a crop inside {sizes[0]} (height x width)")
 
 
+def place_start(sample: Sample, frames: int, start: str, seed: int) -> Sample:
+    """Return a sample whose cut holds exactly its bucket's frames.
+
+    frames : decoded frames of its videos.   start : "first" for the first frame of its cut; "drawn" for one drawn evenly among those that leave room, by
+    (seed, uttid) alone. The public producer draws too, but otherwise in each run.   Raises DataError (bad_argument) for another word.
+    """
+    if start not in STARTS:
+        raise DataError("bad_argument", "start", repr(start), " or ".join(STARTS), "correct the setting")
+    first, end = sample.cut or (0, frames)
+    if start == "drawn":
+        first += int(stream(seed, "start", sample.uttid).integers(0, max(1, end - first - sample.num_frame + 1)))
+    return replace(sample, cut=(first, first + sample.num_frame))
+
+
 def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair:
     """Return the frames of a sample: those of its cut, from its first on, cropped, and resized where the size differs.
 
@@ -124,16 +141,16 @@ def _read(sample: Sample, path: Path, missing: str, whole: bool, like: Probe | N
     """
     out = np.zeros((sample.num_frame, sample.height, sample.width, 3), np.uint8)
     start = sample.cut[0] if sample.cut else 0
-    with open_video(path, missing) as stream:
-        for index, picture in _numbered(stream.pictures, None if whole else start + sample.num_frame):
-            if like and (stream.height, stream.width) != (like.height, like.width):
+    with open_video(path, missing) as opened:
+        for index, picture in _numbered(opened.pictures, None if whole else start + sample.num_frame):
+            if like and (opened.height, opened.width) != (like.height, like.width):
                 break
             # a crop that reaches beyond the frame is refused when all is known
             if start <= index < start + sample.num_frame:
                 out[index - start] = _fit(picture(), sample)
-        if not stream.frames:
+        if not opened.frames:
             raise SampleRefused("E_DECODE", path.name, "no frame decodes", "a video", uttid=sample.uttid, path=path.name)
-        return out, Probe(stream.frames, stream.height, stream.width, stream.fps, stream.claimed)
+        return out, Probe(opened.frames, opened.height, opened.width, opened.fps, opened.claimed)
 
 
 def _numbered(pictures: Iterator[Picture], end: int | None) -> Iterator[tuple[int, Picture]]:

@@ -32,7 +32,7 @@ def write(path, frames, rate=Fraction(24)):
 def encoded(count, size, seed, rate):
     """Return the bytes of a lossless video: encoding is what costs most in these tests."""
     with tempfile.TemporaryDirectory() as folder:
-        return write(Path(folder) / "v.mkv", frames_of(count, *size, seed=seed), rate).read_bytes()
+        return write(Path(folder) / "v.mkv", frames_of(count, size[0], size[1], seed), rate).read_bytes()
 
 
 def write_mp4(path, frames, rate=24, options=None):
@@ -54,7 +54,7 @@ def write_pair(root, uttid="a", rgb=49, control=49, size=(48, 64), rates=(24, 24
     for folder, count, shape, seed, rate in zip(("videos", "control_videos"), (rgb, control), (first, second), (1, 2), rates, strict=True):
         (root / folder).mkdir(parents=True, exist_ok=True)
         (root / folder / f"{uttid}.mp4").write_bytes(encoded(count, shape, seed, rate))
-    return frames_of(rgb, *first, seed=1), frames_of(control, *second, seed=2)
+    return frames_of(rgb, first[0], first[1], 1), frames_of(control, second[0], second[1], 2)
 
 
 def sample_of(root, uttid="a", frames=49, size=(48, 64), **more):

@@ -17,10 +17,11 @@ from vidlatents.read import Probe
 from vidlatents.records import parse_record, read_records
 
 DATAPACK = os.environ.get("REELMILL_DATAPACK", "")
+DEFAULT = PlanSettings()
 SEEN = Probe(200, 480, 1920, Fraction(30), 200)
 
 
-def planned(*records, look=lambda sample: (SEEN, SEEN), settings=PlanSettings(), refused=(), layout="sections", **more):
+def planned(*records, look=lambda sample: (SEEN, SEEN), settings=DEFAULT, refused=(), layout="sections", **more):
     samples = [(f"r:{line}", parse_record(record, settings_of(layout=layout), f"r:{line}")) for line, record in enumerate(records, 1)]
     return make_plan(samples, refused, settings, probe=look, **more)
 
@@ -51,6 +52,25 @@ def test_a_row_tells_the_frames_that_are_used_and_dropped(frames, used, dropped,
 
 def test_a_row_tells_the_frames_that_no_bucket_reads():
     assert row_of(full())["unread"] == 130 - 121
+
+
+def starts_of(records, seed, start="drawn"):
+    rows = planned(*records, settings=PlanSettings(start=start, seed=seed)).rows
+    return {row["uttid"]: row["start"] for row in rows}
+
+
+def test_a_sample_begins_with_the_first_frame_of_its_cut():
+    assert row_of(full())["start"] == 10
+
+
+def test_a_drawn_start_depends_on_seed_and_uttid_alone():
+    records = [minimal(f"u{index}", cut=[20, 180]) for index in range(30)]
+    assert starts_of(records, 3) == starts_of(records[::-1], 3) != starts_of(records, 4)
+
+
+def test_a_drawn_start_leaves_room_for_the_bucket():
+    starts = starts_of([minimal(f"u{index}", cut=[20, 71]) for index in range(60)], 0).values()
+    assert set(starts) == {20, 21, 22}
 
 
 def test_a_row_names_the_file():

@@ -198,7 +198,7 @@ def _mpegts(path, size):
 
     with av.open(str(path), "w", format="mpegts") as container:
         stream = container.add_stream("mpeg2video", rate=25)
-        stream.height, stream.width, stream.pix_fmt = *size, "yuv420p"
+        stream.height, stream.width, stream.pix_fmt = size[0], size[1], "yuv420p"
         for picture in frames_of(5, *size):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
         container.mux(stream.encode(None))
