@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, loads
-from vidlatents.buckets import FRAME_BUCKETS, LARGEST, LAYOUTS, Size, check_frames, check_multiple, frame_bucket, nearest_size
+from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS, Size, check_frames, check_multiple, frame_bucket, nearest_size
 from vidlatents.codes import SampleRefused
+from vidlatents.fields import RecordFields
 
 PROMPT_KEYS = ("prompt", "prompts", "caption", "cap")
 BUCKET_KEYS = ("bucket_key", "bucket_num_frame", "bucket_height", "bucket_width")
@@ -25,8 +26,6 @@ SIZES: tuple[Size, ...] = ((480, 1920),)
 """(height, width) that the public producer keeps."""
 THREE_NUMBERS = re.compile(r"([0-9]{1,7})x([0-9]{1,7})x([0-9]{1,7})")
 NAME = re.compile(r"(.+)_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})\.pt", re.DOTALL)
-
-Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class RecordSettings:
     spatial: int = 8
     temporal: int = 4
     missing_prompt: str = "error"
-    frame_buckets: Numbers = FRAME_BUCKETS
+    frame_buckets: tuple[int, ...] = FRAME_BUCKETS
     sizes: tuple[Size, ...] = SIZES
 
     def __post_init__(self) -> None:
@@ -152,7 +151,7 @@ def parse_record(record: Json, settings: RecordSettings, where: str) -> Sample:
     """
     if not isinstance(record, dict):
         raise SampleRefused("E_JSON", where, type(record).__name__, "one JSON object")
-    fields = _Fields(record, where)
+    fields = RecordFields(record, where)
     cut, crop = fields.span("cut", 2), fields.span("crop", 4)
     path, control_path = fields.path("path"), fields.path("control_path")
     uttid = fields.uttid = check_uttid(_uttid(fields, path, cut), where)
@@ -194,7 +193,7 @@ def check_uttid(uttid: str, where: str) -> str:
     return uttid
 
 
-def _uttid(fields: _Fields, path: str | None, cut: Numbers | None) -> str:
+def _uttid(fields: RecordFields, path: str | None, cut: tuple[int, ...] | None) -> str:
     if (given := fields.text("uttid")) is not None:
         return given
     if path is None or cut is None:
@@ -203,7 +202,7 @@ def _uttid(fields: _Fields, path: str | None, cut: Numbers | None) -> str:
     return f"{name.name.replace('.mp4', '') if '.mp4' in name.name else name.stem}_{cut[0]}-{cut[1]}"
 
 
-def _bucket(fields: _Fields, cut: Numbers | None, crop: Numbers | None, settings: RecordSettings) -> tuple[str, int, int, int]:
+def _bucket(fields: RecordFields, cut: tuple[int, ...] | None, crop: tuple[int, ...] | None, settings: RecordSettings) -> tuple[str, int, int, int]:
     """Return (bucket_key, frames, height, width): as stated, or derived as the public producer does."""
     if any(key in fields.record for key in BUCKET_KEYS):
         key = fields.need(fields.text("bucket_key"), "bucket_key")
@@ -220,7 +219,7 @@ def _bucket(fields: _Fields, cut: Numbers | None, crop: Numbers | None, settings
     return f"{height}x{width}x{bucket}", bucket, height, width
 
 
-def _prompt(fields: _Fields, missing: str) -> str:
+def _prompt(fields: RecordFields, missing: str) -> str:
     """Return the prompt as it stands: a text, or the first of a list of texts."""
     for name in PROMPT_KEYS:
         value = fields.record.get(name)
@@ -232,83 +231,6 @@ def _prompt(fields: _Fields, missing: str) -> str:
     if missing == "empty":
         return ""
     raise fields.refuse("E_PROMPT_MISSING", "no prompt", " or ".join(PROMPT_KEYS))
-
-
-@dataclass(slots=True)
-class _Fields:
-    """The fields of a record, each read as the kind that it must be. None where a field is absent or null."""
-
-    record: dict[str, Json]
-    where: str
-    uttid: str = ""
-
-    def refuse(self, code: str, found: str, expected: str) -> SampleRefused:
-        said, path = (value if isinstance(value, str) else "" for value in (self.record.get("uttid"), self.record.get("path")))
-        return SampleRefused(code, self.where, found, expected, uttid=self.uttid or said, path=path)
-
-    def need(self, value: Json, name: str) -> Json:
-        if value is None:
-            raise self.refuse("E_FIELD", f"{name} is missing", "the fields of either form of a record")
-        return value
-
-    def check_text(self, name: str, value: Json) -> str:
-        if not isinstance(value, str):
-            raise self.refuse("E_TYPE", f"{name} is {_shown(value)}", "text")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise self.refuse("E_TYPE", f"{name} holds half a surrogate pair", "text that UTF-8 can hold") from None
-        return value
-
-    def text(self, name: str) -> str | None:
-        value = self.record.get(name)
-        if value is None or (name == "uttid" and isinstance(value, str)):
-            return value  # a uttid has a code of its own
-        return self.check_text(name, value)
-
-    def whole(self, name: str, least: int) -> int | None:
-        value = self.record.get(name)
-        return None if value is None else self._number(name, value, least)
-
-    def _number(self, name: str, value: Json, least: int) -> int:
-        if type(value) is not int:
-            raise self.refuse("E_TYPE", f"{name} is {_shown(value)}", "a whole number")
-        if not least <= value <= LARGEST:
-            raise self.refuse("E_FIELD", f"{name} is {_shown(value)}", f"{least} to {LARGEST}")
-        return value
-
-    def span(self, name: str, length: int) -> Numbers | None:
-        """Return pairs of (first, end), each below its end."""
-        value = self.record.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, list) or len(value) != length:
-            raise self.refuse("E_TYPE", f"{name} is {_shown(value)}", f"a list of {length} whole numbers")
-        numbers = tuple(self._number(name, one, 0) for one in value)
-        if any(first >= end for first, end in zip(numbers[::2], numbers[1::2], strict=True)):
-            raise self.refuse("E_FIELD", f"{name} is {_shown(value)}", "each first below its end")
-        return numbers
-
-    def path(self, name: str) -> str | None:
-        """Return a path that stays below its folder."""
-        if (text := self.text(name)) is None:
-            return None
-        path = PurePosixPath(text)
-        if not path.name or path.is_absolute() or ".." in path.parts or "\0" in text:
-            raise self.refuse("E_FIELD", f"{name} is {_shown(text)}", "a path below the folder of videos")
-        return text
-
-    def resolution(self) -> tuple[int, int]:
-        """Return (height, width) of `resolution`."""
-        value = self.need(self.record.get("resolution"), "crop or resolution")
-        if not isinstance(value, dict) or not {"height", "width"} <= value.keys():
-            raise self.refuse("E_TYPE", f"resolution is {_shown(value)}", "an object with height and width")
-        return self._number("resolution.height", value["height"], 1), self._number("resolution.width", value["width"], 1)
-
-
-def _shown(value: Json) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def folded(name: str) -> str:
