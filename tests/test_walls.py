@@ -83,6 +83,17 @@ def sources(*libraries: str) -> list[Path]:
         ("sam3dvid.conventions", {"numpy"}),
         ("sam3dvid.export_reader", {"numpy", "PIL"}),
         ("sam3dvid.sam3d", {"numpy"}),
+        ("vidlatents", set()),
+        # The launcher loads these while it parses the rules.
+        ("vidlatents.stage", set()),
+        ("vidlatents.records", set()),
+        ("vidlatents.buckets", set()),
+        ("vidlatents.codes", set()),
+        ("vidlatents.sources", set()),
+        # Planning and reading need neither torch nor, until a video is opened, PyAV.
+        ("vidlatents.plan", {"numpy"}),
+        ("vidlatents.read", {"numpy"}),
+        ("vidlatents.cost", set()),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

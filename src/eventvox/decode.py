@@ -23,7 +23,7 @@ from eventvox.codes import VideoRefused
 from eventvox.gaps import FrameTally, Gap, Promise, verdict, whole_prefix
 from eventvox.gray import QUARTER_TURNS, GrayConverter, import_av, import_cv2
 from eventvox.settings import VoxelSettings
-from eventvox.watched import WatchedFile
+from shardwork.watched import WatchedFile
 
 if TYPE_CHECKING:
     from av.container import InputContainer

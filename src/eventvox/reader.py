@@ -23,8 +23,8 @@ from eventvox.chunktable import MISSING, ChunkTable, chunk_table
 from eventvox.inflate import DamagedChunk, best_inflater, short, unshuffle
 from eventvox.layout import COUNTS, EVENTS, HDF5_ERRORS, STARTS
 from eventvox.timing import BINS_PER_VOXEL, interval_to_voxels, rational_fps
-from eventvox.watched import WatchedFile
 from shardwork.errors import DataError
+from shardwork.watched import WatchedFile
 
 MOST_THREADS = 4
 HINT = "copy the file again, or make it again from its video; python -m eventvox validate FILE names every fault"

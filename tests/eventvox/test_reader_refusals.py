@@ -19,8 +19,8 @@ import pytest
 from eventvox import EventVideo, reader
 from eventvox.inflate import LIBRARIES, load_inflater
 from eventvox.validate import validate_file
-from eventvox.watched import WatchedFile
 from shardwork.errors import DataError
+from shardwork.watched import WatchedFile
 from tests.eventvox.readable import by_h5py, chunks_of, is_read_without_hdf5, planes, same, seven_voxels, streams_of, values, write_file, write_raw, write_sides
 
 ROOT = Path(__file__).resolve().parents[2]
