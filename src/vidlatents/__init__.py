@@ -1,0 +1,1 @@
+"""RGB and control videos to VAE latents and text embeddings, one .pt a sample."""
