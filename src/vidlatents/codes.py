@@ -35,3 +35,6 @@ CODES: dict[str, str] = {
     "E_FILE_DIGEST": "verify: a file's sha256 is not the one in the manifest.",
 }
 """Code -> what it means, in one sentence. Source: latents spec, "Exit codes"; E_FILE_* are the levels of verification."""
+
+HINT_REMAKE = "take the file away (verify --delete-bad) and run the same command again"
+"""What to do about a file that is not what was written."""

@@ -23,6 +23,9 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TINY_VAE_PARAMETERS = 20_000_000
 """Fewer parameters than any released Wan autoencoder has (127 million and 705 million): its weights are no real ones."""
 
+NOTES = {"transformers_version", "dtype", "torch_dtype"}
+"""Keys of a configuration that say nothing of the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelKind:
@@ -145,8 +148,8 @@ def _plain(value: object) -> Json:
 
 
 def config_digest(config: Mapping[str, object]) -> str:
-    """Return a digest of a model's configuration without what libraries note of themselves (keys with a leading underscore)."""
-    return digest_value({key: _plain(value) for key, value in config.items() if not key.startswith("_")})
+    """Return a digest of a model's configuration without what libraries note of themselves and of the loading."""
+    return digest_value({key: _plain(value) for key, value in config.items() if not key.startswith("_") and key not in NOTES})
 
 
 def weights_digest(model: Any) -> str:
@@ -203,7 +206,7 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
         raise DataError("E_MODEL_KIND", where, f"{found.name} (z {found.z}, spatial {found.spatial})", kind, f"set the model to {found.name}, or give a {kind}")
     model, report = loaded(
         lambda: AutoencoderKLWan.from_pretrained(
-            path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, low_cpu_mem_usage=False, output_loading_info=True
+            path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True
         ),
         where,
         hub,
