@@ -112,7 +112,8 @@ def _rest_wrong(stored: Stored, height: int, width: int) -> Iterator[Wrong]:
     if not isinstance(image, Image.Image) or image.mode != "RGB" or image.size != (width, height):
         found = f"{image.mode} {image.size[0]}x{image.size[1]}" if isinstance(image, Image.Image) else type(image).__name__
         yield f"first_frames_image {found}", f"RGB {width}x{height} (width x height)"
-    if not isinstance(stored["prompt_raw"], str):
-        yield f"prompt_raw of {type(stored['prompt_raw']).__name__}", "text"
+    prompt: Any = stored["prompt_raw"]
+    if not isinstance(prompt, str):
+        yield f"prompt_raw of {type(prompt).__name__}", "text"
     if stored["control_type"] != CONTROL_TYPE:
         yield f"control_type {stored['control_type']!r}"[:80], CONTROL_TYPE

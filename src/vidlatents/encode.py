@@ -152,7 +152,7 @@ def encode(
     """
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
         raise ValueError(f"frames of {frames.dtype} {frames.shape}, not uint8 (T, H, W, 3)")
-    check_frames(vae.kind, layout, *frames.shape[:3], where=where)
+    check_frames(vae.kind, layout, *frames.shape[:3], where)
     if tiling is not None:
         tiling.check(vae.kind)
     latents = []
@@ -167,9 +167,7 @@ def encode(
     return torch.stack(latents) if layout == "sections" else latents[0]
 
 
-def encode_pair(
-    vae: Vae, rgb: NDArray[np.uint8], control: NDArray[np.uint8], settings: EncodeSettings, seed_of: SeedOf, where: object = "pair"
-) -> PairLatents:
+def encode_pair(vae: Vae, rgb: NDArray[np.uint8], control: NDArray[np.uint8], settings: EncodeSettings, seed_of: SeedOf, where: object = "pair") -> PairLatents:
     """Return the latents of a pair, both with the same tiling: the configured one or, where memory does not suffice, the fallback.
 
     rgb, control : (T, H, W, 3) uint8, of one shape.   Raises as `encode` does.

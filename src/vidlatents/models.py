@@ -182,8 +182,8 @@ def kind_of(config: Mapping[str, Any], where: object) -> ModelKind:
     for name in ("latents_mean", "latents_std"):
         if len(config[name]) != figures["z"]:
             raise DataError("E_MODEL_KIND", where, f"{len(config[name])} values of {name}", f"z_dim = {figures['z']}", "mend the folder's config.json")
-    name = next((kind.name for kind in MODELS.values() if all(getattr(kind, key) == value for key, value in figures.items())), None)
-    return ModelKind(name or "wan-z{z}-s{spatial}-t{temporal}-p{patch}".format(**figures), **figures)
+    known = next((kind.name for kind in MODELS.values() if all(getattr(kind, key) == value for key, value in figures.items())), None)
+    return ModelKind(known or "wan-z{z}-s{spatial}-t{temporal}-p{patch}".format(**figures), **figures)
 
 
 def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: torch.device | str, *, local_only: bool = False) -> Vae:
@@ -194,20 +194,19 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
     Raises DataError: E_MODEL_KIND (another kind, seen before the weights are read), E_MODEL_MISSING.
     """
     import torch
-    from diffusers import AutoencoderKLWan
+    import diffusers
 
+    wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
     hub = HUB.get(kind or "", HUB["wan21"])
     if kind is not None and kind not in MODELS:
         raise DataError("bad_argument", "model", kind, f"one of {', '.join(MODELS)}", "choose one, or none to take what the folder holds")
     path, subfolder = find_part(where, "vae", "config.json", hub)
-    given = loaded(lambda: AutoencoderKLWan.load_config(path, subfolder=subfolder, local_files_only=local_only), where, hub)
-    found = kind_of({**_defaults(AutoencoderKLWan), **given}, where)
+    given = loaded(lambda: wan.load_config(path, subfolder=subfolder, local_files_only=local_only), where, hub)
+    found = kind_of({**_defaults(wan), **given}, where)
     if kind is not None and found != MODELS[kind]:
         raise DataError("E_MODEL_KIND", where, f"{found.name} (z {found.z}, spatial {found.spatial})", kind, f"set the model to {found.name}, or give a {kind}")
     model, report = loaded(
-        lambda: AutoencoderKLWan.from_pretrained(
-            path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True
-        ),
+        lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True),
         where,
         hub,
     )

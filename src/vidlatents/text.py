@@ -119,7 +119,7 @@ class TextEncoder:
         embed = torch.zeros_like(hidden, device="cpu")
         embed[:tokens] = hidden[:tokens].cpu()
         if not bool(torch.isfinite(embed).all()):
-            raise DataError("E_NONFINITE", prompt[:60], "NaN or infinity in the embedding", "a finite embedding", "look at the text encoder's weights and dtype")
+            raise DataError("E_NONFINITE", prompt[:60], "NaN or infinity in the embedding", "a finite embedding", "look at the weights and dtype")
         return Embedding(embed, mask.cpu(), tokens, full)
 
 
@@ -149,7 +149,7 @@ def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str,
     return TextEncoder(model, tokenizer, torch.device(device), identify(model, "umt5", described, TINY_TEXT_PARAMETERS))
 
 
-def _at(subfolder: str | None) -> dict[str, str]:
+def _at(subfolder: str | None) -> dict[str, Any]:
     return {} if subfolder is None else {"subfolder": subfolder}
 
 

@@ -59,9 +59,10 @@ def make_tiny(kind: str, folder: Path, seed: int = 0) -> None:
 
 def write_vae(kind: str, folder: Path, seed: int = 0) -> None:
     """Write a tiny autoencoder by save_pretrained."""
-    from diffusers import AutoencoderKLWan
+    import diffusers
 
-    model = AutoencoderKLWan(**VAE_CONFIGS[kind])
+    make: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
+    model = make(**VAE_CONFIGS[kind])
     _fill(model, stream(seed, "tiny", "vae", kind))
     model.save_pretrained(folder)
 
@@ -83,7 +84,7 @@ def write_text(folder: Path, seed: int = 0) -> None:
 def _tokenizer() -> Any:
     """Return a Unigram tokenizer trained on a few sentences, with the special tokens of UMT5's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
+    import transformers
 
     special = [PAD, END, UNKNOWN]
     tokenizer = Tokenizer(models.Unigram())
@@ -92,7 +93,8 @@ def _tokenizer() -> Any:
     trainer = trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=special, unk_token=UNKNOWN, show_progress=False)
     tokenizer.train_from_iterator(SENTENCES, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, special.index(END))])
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, model_max_length=512)
+    wrap: Any = transformers.PreTrainedTokenizerFast
+    return wrap(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, model_max_length=512)
 
 
 def _fill(model: Any, rng: np.random.Generator) -> None:
