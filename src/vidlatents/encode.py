@@ -152,15 +152,16 @@ def encode(
     """
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
         raise ValueError(f"frames of {frames.dtype} {frames.shape}, not uint8 (T, H, W, 3)")
-    check_frames(vae.kind, layout, *frames.shape[:3], where)
+    count, height, width, _ = frames.shape
+    check_frames(vae.kind, layout, count, height, width, where)
     if tiling is not None:
         tiling.check(vae.kind)
     latents = []
-    for section, (start, end) in enumerate(windows(layout, frames.shape[0])):
+    for section, (start, end) in enumerate(windows(layout, count)):
         with torch.no_grad(), torch.autocast(vae.device.type, enabled=False):
             moments = _guarded(lambda a=start, b=end: _moments(vae, frames[a:b], tiling), vae, where)  # type: ignore[misc]
             latent = _normalised(vae, moments, None if how == "mode" else seed_of(stream, section))
-        if not bool(torch.isfinite(latent).all()):
+        if not bool(torch.isfinite(moments).all() and torch.isfinite(latent).all()):
             found = f"NaN or infinity in section {section} of {stream} ({str(vae.dtype).removeprefix('torch.')})"
             raise DataError("E_NONFINITE", where, found, "finite latents", "encode in float32; if it is, look at the video and the weights")
         latents.append(latent.cpu())

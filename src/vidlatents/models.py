@@ -193,8 +193,8 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
     dtype : float32 but for tests of speed (bfloat16 encoding is known to hurt).   local_only : never ask the hub.
     Raises DataError: E_MODEL_KIND (another kind, seen before the weights are read), E_MODEL_MISSING.
     """
-    import torch
     import diffusers
+    import torch
 
     wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
     hub = HUB.get(kind or "", HUB["wan21"])

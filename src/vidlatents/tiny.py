@@ -5,6 +5,8 @@ What they make is good for tests and demos only: `Identity.tiny` says so of ever
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from shardwork.files import atomic_folder
 from shardwork.streams import stream
 
-VOCABULARY = 200
+SPACE = "\u2581"  # stands for a space in a piece, as SentencePiece has it
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 SENTENCES = (
     "Two robot arms close the lid of a cardboard box on a grey table.",
@@ -82,16 +84,20 @@ def write_text(folder: Path, seed: int = 0) -> None:
 
 
 def _tokenizer() -> Any:
-    """Return a Unigram tokenizer trained on a few sentences, with the special tokens of UMT5's."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    """Return a Unigram tokenizer of the characters and words of a few sentences, with the special tokens of UMT5's.
+
+    Scores are the logarithms of counts: those of the library's own trainer differ from run to run (measured).
+    """
     import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     special = [PAD, END, UNKNOWN]
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=special, unk_token=UNKNOWN, show_progress=False)
-    tokenizer.train_from_iterator(SENTENCES, trainer)
+    words = Counter(SPACE + word for sentence in SENTENCES for word in sentence.split())
+    pieces = words + Counter(character for word in words.elements() for character in word)
+    scores = [(piece, round(math.log(count / pieces.total()), 6)) for piece, count in sorted(pieces.items())]
+    tokenizer = Tokenizer(models.Unigram([*((name, 0.0) for name in special), *scores], unk_id=special.index(UNKNOWN)))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE)
+    tokenizer.decoder = decoders.Metaspace(replacement=SPACE)
     tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, special.index(END))])
     wrap: Any = transformers.PreTrainedTokenizerFast
     return wrap(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, model_max_length=512)
