@@ -80,23 +80,29 @@ def seeds(seed: int, uttid: str) -> SeedOf:
 
 
 def tiling_for(kind: ModelKind, height: int, width: int, budget_bytes: int, overlap: int = 64, bytes_per_pixel: int = TILE_BYTES_PER_PIXEL) -> Tiling | None:
-    """Return the largest tiles that a budget has room for, or None where the whole picture has room.
+    """Return the tiles that fit a budget and encode the fewest pixels twice, or None where the whole picture has room.
 
-    The picture is cut into more and more tiles of even size along the longer side of a tile until one fits.
     Raises DataError (E_OOM) where not even tiles of twice the overlap fit.
     """
-    if height * width * bytes_per_pixel <= budget_bytes:
+    room = budget_bytes // bytes_per_pixel
+    if height * width <= room:
         return None
     overlap = _up(overlap, kind.spatial)
-    rows = columns = 1
-    while True:
-        tile = Tiling(_even(height, rows, overlap, kind.spatial), _even(width, columns, overlap, kind.spatial), overlap)
-        if tile.height * tile.width * bytes_per_pixel <= budget_bytes:
-            return tile
-        if max(tile.height, tile.width) <= 2 * overlap:
-            need = f"{tile.height * tile.width * bytes_per_pixel / 2**30:.2f} GiB"
-            raise DataError("E_OOM", f"{height}x{width}", f"a budget of {budget_bytes / 2**30:.2f} GiB", f"{need} or more", "raise the memory budget")
-        rows, columns = (rows + 1, columns) if tile.height > tile.width else (rows, columns + 1)
+    grids = product(range(1, 1 + height // max(overlap, kind.spatial)), range(1, 1 + width // max(overlap, kind.spatial)))
+    tiles = [Tiling(_even(height, rows, overlap, kind.spatial), _even(width, columns, overlap, kind.spatial), overlap) for rows, columns in grids]
+    fitting = [tile for tile in tiles if tile.height * tile.width <= room and min(tile.height, tile.width) > overlap]
+    if not fitting:
+        found, expected = f"a budget of {budget_bytes / 2**30:.2f} GiB", f"{4 * overlap**2 * bytes_per_pixel / 2**30:.2f} GiB or more"
+        raise DataError("E_OOM", f"{height}x{width}", found, expected, "raise the memory budget")
+    return min(fitting, key=lambda tile: (tiled_pixels(height, width, tile), -tile.height, -tile.width))
+
+
+def tiled_pixels(height: int, width: int, tiling: Tiling | None) -> int:
+    """Return how many pixels of a frame the model sees: those in an overlap count once for each tile."""
+    if tiling is None:
+        return height * width
+    sides = [sum(end - start for start, end in spans(*side)) for side in ((height, tiling.height, tiling.overlap), (width, tiling.width, tiling.overlap))]
+    return sides[0] * sides[1]
 
 
 def _up(value: int, step: int) -> int:
