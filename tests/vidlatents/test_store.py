@@ -54,7 +54,7 @@ def test_the_picture_comes_back_with_every_pixel(saved):
 
 
 def test_torch_s_own_default_load_needs_the_one_class_that_ours_allows(saved):
-    with pytest.raises(pickle.UnpicklingError, match="PIL.Image.Image"):
+    with pytest.raises(pickle.UnpicklingError, match=r"PIL\.Image\.Image"):
         torch.load(saved)
     load_sample(saved)
 
