@@ -83,6 +83,10 @@ def sources(*libraries: str) -> list[Path]:
         ("sam3dvid.conventions", {"numpy"}),
         ("sam3dvid.export_reader", {"numpy", "PIL"}),
         ("sam3dvid.sam3d", {"numpy"}),
+        # The launcher's plan, and a look at sizes and checksums, need no torch.
+        ("vidlatents.records", set()),
+        ("vidlatents.models", set()),
+        ("vidlatents.verify", set()),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

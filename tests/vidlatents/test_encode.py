@@ -125,7 +125,7 @@ def test_frames_after_the_last_window_change_nothing():
     ],
 )
 def test_a_bucket_that_a_model_cannot_take_is_refused(code, arguments):
-    refused(code, lambda: check_frames(MODELS[arguments[0]], *arguments[1:], where="a"))
+    refused(code, lambda: check_frames(MODELS[arguments[0]], *arguments[1:], "a"))
 
 
 @pytest.mark.parametrize("count", [1, 5, 49, 121, 129])
@@ -243,6 +243,7 @@ def test_a_picture_that_fits_the_budget_is_not_tiled():
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiles_of_480x1920_fit_a_budget_of_4_gib_with_few_pixels_twice(kind):
     tiling = tiling_for(MODELS[kind], 480, 1920, 4 * 2**30)
+    assert tiling is not None
     assert tiling.height * tiling.width * 22 * 1024 <= 4 * 2**30
     seen = sum((b - a) * (d - c) for a, b in spans(480, tiling.height, tiling.overlap) for c, d in spans(1920, tiling.width, tiling.overlap))
     assert seen < 1.2 * 480 * 1920

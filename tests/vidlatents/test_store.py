@@ -36,9 +36,9 @@ def test_the_control_type_is_the_constant_of_the_seed(saved):
 
 
 def test_tensors_come_back_as_they_were(saved):
-    loaded, given = load_sample(saved), content()
+    loaded, given = dict(load_sample(saved)), content()
     for name in SEVEN[:4]:
-        assert torch.equal(loaded[name], getattr(given, name)) and loaded[name].dtype == getattr(given, name).dtype
+        torch.testing.assert_close(loaded[name], getattr(given, name), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("prompt", ["", "a\u2028b", "\U0001f600\x00\n", "\ud800"])
@@ -130,8 +130,13 @@ def test_a_sample_that_is_no_number_leaves_no_file(tmp_path, name):
 
 
 def test_no_name_ends_in_pt_until_the_file_is_whole(tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(torch, "save", lambda values, file, save=torch.save: (save(values, file), seen.extend(tmp_path.glob("*"))))
+    seen, save = [], torch.save
+
+    def watched(values, file):
+        save(values, file)
+        seen.extend(tmp_path.glob("*"))
+
+    monkeypatch.setattr(torch, "save", watched)
     save_sample(tmp_path / "a_33_32_48.pt", content())
     assert len(seen) == 1 and not seen[0].name.endswith(".pt")
 
