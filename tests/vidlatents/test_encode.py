@@ -115,17 +115,17 @@ def test_frames_after_the_last_window_change_nothing():
 
 
 @pytest.mark.parametrize(
-    ("code", "arguments"),
+    ("code", "kind", "layout", "size"),
     [
-        ("E_WINDOW", ("wan21", "sections", 32, 32, 32)),
-        ("E_FRAMES_4N1", ("wan21", "whole", 50, 32, 32)),
-        ("E_FRAMES_4N1", ("wan21", "whole", 16, 32, 32)),
-        ("E_MULTIPLE", ("wan21", "whole", 49, 60, 64)),
-        ("E_MULTIPLE", ("wan22-5b", "sections", 49, 64, 40)),
+        ("E_WINDOW", "wan21", "sections", (32, 32, 32)),
+        ("E_FRAMES_4N1", "wan21", "whole", (50, 32, 32)),
+        ("E_FRAMES_4N1", "wan21", "whole", (16, 32, 32)),
+        ("E_MULTIPLE", "wan21", "whole", (49, 60, 64)),
+        ("E_MULTIPLE", "wan22-5b", "sections", (49, 64, 40)),
     ],
 )
-def test_a_bucket_that_a_model_cannot_take_is_refused(code, arguments):
-    refused(code, lambda: check_frames(MODELS[arguments[0]], *arguments[1:], "a"))
+def test_a_bucket_that_a_model_cannot_take_is_refused(code, kind, layout, size):
+    refused(code, lambda: check_frames(MODELS[kind], layout, *size, "a"))
 
 
 @pytest.mark.parametrize("count", [1, 5, 49, 121, 129])

@@ -62,7 +62,12 @@ def test_an_embedding_does_not_depend_on_the_other_prompts():
 def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
     encoder, calls = text_encoder(), []
     once = encoder.encode_one
-    monkeypatch.setattr(encoder, "encode_one", lambda prompt: (calls.append(prompt), once(prompt))[1])
+
+    def counted(prompt):
+        calls.append(prompt)
+        return once(prompt)
+
+    monkeypatch.setattr(encoder, "encode_one", counted)
     found = encoder.encode(["a  b", "c", "a b"])
     assert calls == ["a  b", "c"] and torch.equal(found.embeds[0], found.embeds[2])
 
