@@ -125,7 +125,8 @@ def test_frames_after_the_last_window_change_nothing():
     ],
 )
 def test_a_bucket_that_a_model_cannot_take_is_refused(code, kind, layout, size):
-    refused(code, lambda: check_frames(MODELS[kind], layout, *size, "a"))
+    count, height, width = size
+    refused(code, lambda: check_frames(MODELS[kind], layout, count, height, width, "a"))
 
 
 @pytest.mark.parametrize("count", [1, 5, 49, 121, 129])
@@ -166,6 +167,11 @@ def test_swapping_rgb_and_control_swaps_their_modes():
     settings_ = EncodeSettings(how="mode")
     one, two = (encode_pair(averaging(), a, b, settings_, of()) for a, b in ((plain_video(0), plain_video(255)), (plain_video(255), plain_video(0))))
     assert torch.equal(one.video, two.control) and not torch.equal(one.video, two.video)
+
+
+def test_a_variance_that_is_absurd_but_a_number_is_held_down_as_the_library_does():
+    latent = encode(averaging(log_variance=300.0), plain_video(9), "sections", "sample", of())
+    assert float(latent.std()) == pytest.approx(np.exp(10), rel=0.2)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -217,6 +223,20 @@ def test_tiles_of_a_model_without_reach_are_blended_to_the_untiled_latent():
     video = frames(33, 64, 72)
     whole, tiled = (encode(averaging(), video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
     torch.testing.assert_close(tiled, whole, rtol=0, atol=1e-6)
+
+
+class Counting(Averaging):
+    """An autoencoder whose latent of the nth tile is n everywhere."""
+
+    def encode(self, batch):
+        found = super().encode(batch)
+        found.latent_dist.parameters.fill_(len(self.batches) - 1)
+        return found
+
+
+def test_neighbouring_tiles_are_blended_linearly_across_their_overlap():
+    latent = encode(replace(averaging(), model=Counting()), frames(33, 16, 48), "sections", "mode", of(), Tiling(32, 32, 16))
+    torch.testing.assert_close(latent[0, 0, 0, 0], torch.tensor([0, 0, 1 / 3, 2 / 3, 1, 1]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ AWKWARD = ["", "   ", "word " * 5000, "\U0001f600", "a\u2028b", "مرحبا با
     [
         ("  a \n\t b ", "a b"),
         ("Tom &amp;amp; Jerry", "Tom & Jerry"),
+        ("a < b &amp;amp; c", "a < b & c"),
         ("\u00c3\u00a9t\u00c3\u00a9", "\u00e9t\u00e9"),
         ("a\u2028b", "a b"),
         ("", ""),
