@@ -94,6 +94,9 @@ def sources(*libraries: str) -> list[Path]:
         ("vidlatents.plan", {"numpy"}),
         ("vidlatents.read", {"numpy"}),
         ("vidlatents.cost", set()),
+        # The table of models, and a look at sizes and checksums, need no torch.
+        ("vidlatents.models", set()),
+        ("vidlatents.verify", set()),
         ("reelmill", set()),
         ("reelmill.config", CONFIG),
         ("shardwork", set()),

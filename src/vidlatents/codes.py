@@ -27,8 +27,19 @@ CODES: dict[str, str] = {
     "E_NONFINITE": "A latent or an embedding holds NaN or Infinity.",
     "E_DISK": "The disk has no room for what is to be written.",
     "E_OOM": "The device ran out of memory on a sample.",
+    "E_FILE_EXTRA": "verify: a .pt file that no sample of this dataset is named by; a trainer that lists the folder fails on it.",
+    "E_FILE_MISSING": "verify: a file of the manifest is not there.",
+    "E_FILE_SIZE": "verify: a file is smaller than any sample, or of another size than its manifest says.",
+    "E_FILE_ZIP": "verify: a file is no whole zip archive, as every sample is.",
+    "E_FILE_CRC": "verify: a file's bytes are not the ones that were written.",
+    "E_FILE_LOAD": "verify: a file cannot be loaded safely.",
+    "E_FILE_CONTENT": "verify: a file's keys, types, shapes or values are not those of a sample of its name.",
+    "E_FILE_DIGEST": "verify: a file's sha256 is not the one in the manifest.",
 }
-"""Code -> what it means, in one sentence. Source: latents spec, "Structure of the work"."""
+"""Code -> what it means, in one sentence. Source: latents spec, "Structure of the work"; E_FILE_* are the levels of verification."""
+
+HINT_REMAKE = "take the file away (verify --delete-bad) and run the same command again"
+"""What to do about a file that is not what was written."""
 
 HINTS: dict[str, str] = {
     "E_JSON": "mend the line; lines end at LF alone",
@@ -53,6 +64,8 @@ HINTS: dict[str, str] = {
     "E_NONFINITE": "encode in float32; see whether the model is whole",
     "E_DISK": "free disk space, then run the same command",
     "E_OOM": "set a memory budget, so that the frames are tiled",
+    "E_FILE_EXTRA": "move it out of the folder: loaders read every .pt in it",
+    **dict.fromkeys(("E_FILE_MISSING", "E_FILE_SIZE", "E_FILE_ZIP", "E_FILE_CRC", "E_FILE_LOAD", "E_FILE_CONTENT", "E_FILE_DIGEST"), HINT_REMAKE),
 }
 """Code -> what to do."""
 

@@ -95,11 +95,10 @@ def name_of(sample: Sample) -> str:
     return f"{sample.uttid}_{sample.num_frame}_{sample.height}_{sample.width}.pt"
 
 
-def parse_name(name: str) -> tuple[str, int, int, int]:
-    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores. Raises SampleRefused (E_FIELD)."""
-    if (match := NAME.fullmatch(name)) is None:
-        raise SampleRefused("E_FIELD", name, "another name", "UTTID_FRAMES_HEIGHT_WIDTH.pt", "move it out of the folder: loaders read every .pt in it")
-    return match[1], int(match[2]), int(match[3]), int(match[4])
+def parse_name(name: str) -> tuple[str, int, int, int] | None:
+    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores. None for another name."""
+    match = NAME.fullmatch(name)
+    return None if match is None else (match[1], int(match[2]), int(match[3]), int(match[4]))
 
 
 def read_records(path: Path, settings: RecordSettings) -> Records:

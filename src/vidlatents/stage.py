@@ -13,7 +13,6 @@ from shardwork.ids import is_id
 from shardwork.place import Place
 from shardwork.shards import split_rows
 from shardwork.tables import Row
-from vidlatents.codes import SampleRefused
 from vidlatents.records import Records, name_of, parse_name
 
 PLAN_VERSION = 1
@@ -49,11 +48,7 @@ def latents_place(books: Path, folder: Path) -> Place:
 
 
 def _id_of(name: str) -> str | None:
-    try:
-        parse_name(name)
-    except SampleRefused:
-        return None
-    return item_id(name.removesuffix(LATENT_SUFFIX))
+    return None if parse_name(name) is None else item_id(name.removesuffix(LATENT_SUFFIX))
 
 
 def item_id(text: str) -> str:

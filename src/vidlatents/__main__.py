@@ -1,0 +1,61 @@
+"""Look at folders of latents."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from shardwork import command
+from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, DataError, fault_from, plain, print_error
+from shardwork.jsonio import dumps, write_jsonl
+from vidlatents.models import MODELS
+from vidlatents.verify import LEVELS, Look, delete_bad, finding_as_json, kind_named, read_manifest, requeue_rows, verify_folder
+
+
+def _verify(args: argparse.Namespace) -> int:
+    if not args.folder.is_dir():
+        raise DataError("missing_file", args.folder, "no such folder", "a folder of samples", "correct the path")
+    try:
+        manifest = None if args.manifest is None else read_manifest(args.manifest)
+        report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model), args.layout))
+        deleted = delete_bad(args.folder, report) if args.delete_bad else []
+        if args.requeue is not None:
+            write_jsonl(args.requeue, requeue_rows(report))
+    except OSError as error:
+        print_error(fault_from(error, args.folder))
+        return EXIT_BAD_INPUT
+    if args.json:
+        findings = [finding_as_json(finding) for finding in report.findings]
+        print(dumps({"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "valid": not findings}))
+    else:
+        lines = [plain(str(finding)) for finding in report.findings] + [plain(f"{name}: deleted") for name in deleted]
+        bad = len({finding.file for finding in report.findings})
+        print("\n".join([*lines, plain(f"{args.folder}: {len(report.files)} files, {bad or 'none'} with faults (level {args.level})")]))
+    return EXIT_FAULT if report.findings else EXIT_OK
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of `python -m vidlatents`."""
+    parser = command.parser(__doc__, "python -m vidlatents")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    text = "check a folder of samples; exits 0 (valid), 1 (faults, one per line) or 2 (could not look)"
+    one: argparse.ArgumentParser = commands.add_parser("verify", help=text, description=text, allow_abbrev=False)
+    one.set_defaults(run=_verify)
+    one.add_argument("folder", type=Path, metavar="FOLDER")
+    one.add_argument("--level", choices=LEVELS, default="full", help="how far to look; each includes the ones before it (default: full)")
+    one.add_argument("--manifest", type=Path, metavar="FILE", help="JSONL with file, bytes and sha256; names files that are missing or too many")
+    one.add_argument("--model", choices=tuple(MODELS), help="the model the samples must be of (default: any, but one for the folder)")
+    one.add_argument("--layout", choices=("sections", "whole"), help="the layout they must have (default: either, but one for the folder)")
+    one.add_argument("--delete-bad", action="store_true", help="delete bad samples, so that they are made again; files that are no samples stay")
+    one.add_argument("--requeue", type=Path, metavar="FILE", help="write a JSONL row for each sample to make again")
+    one.add_argument("--json", action="store_true", help="as one line of JSON")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Return the exit code of `python -m vidlatents`."""
+    return command.run(lambda args: int(args.run(args)), arguments(), argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

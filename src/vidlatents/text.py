@@ -1,0 +1,163 @@
+"""Prompts to text embeddings: cleaned, cut at 512 tokens, each unique prompt encoded once and by itself."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import ftfy
+import torch
+
+from shardwork.errors import DataError
+from vidlatents.models import HUB, Identity, find_part, identify, loaded, missing
+
+MAX_TOKENS = 512
+TINY_TEXT_PARAMETERS = 100_000_000
+"""Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
+TIED = "encoder.embed_tokens.weight"
+
+
+def clean(prompt: str) -> str:
+    """Return the prompt as it is encoded: mended by ftfy, entities unescaped (twice, for those escaped twice), runs of white space as one space."""
+    text = html.unescape(html.unescape(ftfy.fix_text(prompt)))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def prompt_digest(prompt: str) -> str:
+    """Return the sha256 of a cleaned prompt, as hex: equal for prompts that have one embedding."""
+    return hashlib.sha256(clean(prompt).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """One prompt's embedding.
+
+    embed : (512, d), zero from `tokens` on, on the CPU.   mask : (512,) int64, 1 for each token.   tokens : int, at least 1 (the end mark).
+    full_tokens : int, before the cut.
+    """
+
+    embed: torch.Tensor
+    mask: torch.Tensor
+    tokens: int
+    full_tokens: int
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the prompt's end is not encoded."""
+        return self.full_tokens > self.tokens
+
+    def warning(self, where: object) -> DataError | None:
+        """Return what to say of a prompt that was cut (E_PROMPT_TRUNCATED), or None."""
+        if not self.truncated:
+            return None
+        hint = f"only a warning: the first {self.tokens} are encoded, prompt_raw is whole; shorten it if its end matters"
+        return DataError("E_PROMPT_TRUNCATED", where, f"{self.full_tokens} tokens", f"at most {MAX_TOKENS}", hint)
+
+
+class TextBatch(NamedTuple):
+    """Embeddings of several prompts.   embeds : (n, 512, d).   mask : (n, 512) int64.   truncated : n of bool."""
+
+    embeds: torch.Tensor
+    mask: torch.Tensor
+    truncated: list[bool]
+
+
+class TextEncoder:
+    """A UMT5 encoder and its tokenizer. It is large: leave it (`with`, or `release`) before a VAE is loaded."""
+
+    def __init__(self, model: Any, tokenizer: Any, device: torch.device, identity: Identity) -> None:
+        self._model, self._tokenizer, self.device, self.identity = model, tokenizer, device, identity
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the model's memory back; the encoder cannot be used any more."""
+        self._model = None
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def encode(self, prompts: list[str]) -> TextBatch:
+        """Return the embeddings of prompts in order; prompts that are one after cleaning are encoded once.
+
+        Raises DataError (E_NONFINITE).   Source: latents spec, "Text".
+        """
+        found = dict(self.unique(prompts))
+        rows = [found[prompt_digest(prompt)] for prompt in prompts]
+        return TextBatch(torch.stack([row.embed for row in rows]), torch.stack([row.mask for row in rows]), [row.truncated for row in rows])
+
+    def unique(self, prompts: Iterable[str]) -> Iterator[tuple[str, Embedding]]:
+        """Yield (digest, embedding) of each unique cleaned prompt, one at a time, in the order they first come."""
+        seen = set()
+        for prompt in prompts:
+            if (digest := prompt_digest(prompt)) not in seen:
+                seen.add(digest)
+                yield digest, self.encode_one(prompt)
+
+    def encode_one(self, prompt: str) -> Embedding:
+        """Return one prompt's embedding. Raises DataError (E_NONFINITE)."""
+        if self._model is None:
+            raise RuntimeError("the text encoder was released")
+        text = clean(prompt)
+        full = len(self._tokenizer(text, verbose=False).input_ids)
+        rows = self._tokenizer(text, padding="max_length", max_length=MAX_TOKENS, truncation=True, return_attention_mask=True, return_tensors="pt")
+        mask = rows.attention_mask[0].to(torch.int64)
+        tokens = int(mask.sum())
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            hidden = self._model(rows.input_ids.to(self.device), rows.attention_mask.to(self.device)).last_hidden_state[0]
+        embed = torch.zeros_like(hidden, device="cpu")
+        embed[:tokens] = hidden[:tokens].cpu()
+        if not bool(torch.isfinite(embed).all()):
+            raise DataError("E_NONFINITE", prompt[:60], "NaN or infinity in the embedding", "a finite embedding", "look at the weights and dtype")
+        return Embedding(embed, mask.cpu(), tokens, full)
+
+
+def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str, *, local_only: bool = False) -> TextEncoder:
+    """Return the text encoder of a pipeline's folder or a hub id.
+
+    dtype : bfloat16 as Wan's, float32 for tests.   Raises DataError: E_MODEL_KIND, E_MODEL_MISSING.
+    """
+    from transformers import AutoConfig, AutoTokenizer, UMT5EncoderModel
+
+    hub = HUB["wan21"]
+    path, subfolder = find_part(where, "text_encoder", "config.json", hub)
+    words, words_subfolder = find_part(where, "tokenizer", "tokenizer_config.json", hub)
+    config = loaded(lambda: AutoConfig.from_pretrained(path, **_at(subfolder), local_files_only=local_only), where, hub)
+    if config.model_type != "umt5":
+        raise DataError("E_MODEL_KIND", where, f"a text encoder of the kind {config.model_type}", "umt5", "give the folder of a Wan pipeline")
+    tokenizer = loaded(lambda: AutoTokenizer.from_pretrained(words, **_at(words_subfolder), local_files_only=local_only), where, hub)
+    model, report = loaded(
+        lambda: UMT5EncoderModel.from_pretrained(path, **_at(subfolder), dtype=dtype, local_files_only=local_only, output_loading_info=True), where, hub
+    )
+    absent = sorted(set(report["missing_keys"]) - {TIED})
+    if absent:
+        raise missing(where, f"text encoder weights without {absent[0]} and {len(absent) - 1} more", hub)
+    check_tied(model, where)
+    model = model.eval().requires_grad_(False).to(device)
+    described = {**config.to_dict(), "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()}
+    return TextEncoder(model, tokenizer, torch.device(device), identify(model, "umt5", described, TINY_TEXT_PARAMETERS))
+
+
+def _at(subfolder: str | None) -> dict[str, Any]:
+    return {} if subfolder is None else {"subfolder": subfolder}
+
+
+def check_tied(model: Any, where: object) -> None:
+    """Raise DataError (E_MODEL_KIND) unless the encoder looks tokens up in the table that the weights hold.
+
+    Early releases of transformers 5 left the encoder's own table at zero or random, and every embedding was wrong without an error.
+    """
+    if not torch.equal(model.shared.weight, model.encoder.embed_tokens.weight):
+        found, expected = "an encoder whose table of tokens is not the one in its weights", "one shared table"
+        raise DataError("E_MODEL_KIND", where, found, expected, "install the pinned transformers; early releases of 5 load UMT5 wrongly")

@@ -1,0 +1,138 @@
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from shardwork.errors import DataError
+from tests.vidlatents.tiny_models import KINDS, folder, vae
+from vidlatents.models import MODELS, load_vae, weights_digest
+from vidlatents.text import check_tied, load_text
+from vidlatents.tiny import write_text, write_vae
+
+
+def refused(code, run):
+    with pytest.raises(DataError) as caught:
+        run()
+    assert caught.value.code == code
+    return caught.value
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("wan21", (16, 8, 4, 1)), ("wan22-5b", (48, 16, 4, 2))])
+def test_the_table_holds_the_specified_figures(kind, shape):
+    found = MODELS[kind]
+    assert (found.z, found.spatial, found.temporal, found.patch) == shape
+
+
+@pytest.mark.parametrize(
+    ("kind", "layout", "frames", "shape"),
+    [
+        ("wan21", "sections", 121, (3, 16, 9, 60, 240)),
+        ("wan22-5b", "sections", 49, (1, 48, 9, 30, 120)),
+        ("wan21", "whole", 49, (16, 13, 60, 240)),
+        ("wan22-5b", "whole", 1, (48, 1, 30, 120)),
+    ],
+)
+def test_latents_of_480x1920_have_the_specified_shape(kind, layout, frames, shape):
+    assert MODELS[kind].shape(layout, frames, 480, 1920) == shape
+
+
+def test_the_tiny_wan21_has_the_specified_71_thousand_parameters():
+    assert vae("wan21").identity.parameters == 70803
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tiny_model_says_so(kind):
+    assert vae(kind).identity.tiny
+
+
+def test_a_tiny_model_has_the_same_weights_when_made_again(tmp_path):
+    write_vae("wan21", tmp_path / "vae")
+    assert load_vae(tmp_path, "wan21", torch.float32, "cpu").identity == vae("wan21").identity
+
+
+def test_a_tiny_tokenizer_has_the_same_bytes_when_made_again(tmp_path):
+    write_text(tmp_path)
+    assert (tmp_path / "tokenizer/tokenizer.json").read_bytes() == (folder("wan21") / "tokenizer/tokenizer.json").read_bytes()
+
+
+def test_another_seed_gives_other_weights(tmp_path):
+    write_vae("wan21", tmp_path / "vae", seed=1)
+    assert load_vae(tmp_path, "wan21", torch.float32, "cpu").identity.weights != vae("wan21").identity.weights
+
+
+def test_one_changed_weight_changes_the_digest():
+    model = torch.nn.Linear(2, 2)
+    before = weights_digest(model)
+    with torch.no_grad():
+        model.weight[0, 0] += 1
+    assert weights_digest(model) != before
+
+
+@pytest.mark.parametrize(("kind", "other"), [KINDS, KINDS[::-1]])
+def test_one_kind_loaded_as_the_other_is_refused(kind, other):
+    assert refused("E_MODEL_KIND", lambda: load_vae(folder(kind), other, torch.float32, "cpu")).found.startswith(kind)
+
+
+def test_the_kind_is_found_by_the_configuration_alone():
+    assert load_vae(folder("wan22-5b") / "vae", None, torch.float32, "cpu").kind == MODELS["wan22-5b"]
+
+
+def test_a_wrong_kind_is_refused_before_the_weights_are_read(tmp_path):
+    shutil.copytree(folder("wan21") / "vae", tmp_path / "vae")
+    next((tmp_path / "vae").glob("*.safetensors")).write_bytes(b"")
+    refused("E_MODEL_KIND", lambda: load_vae(tmp_path, "wan22-5b", torch.float32, "cpu"))
+
+
+def test_another_class_of_model_is_refused(tmp_path):
+    shutil.copytree(folder("wan21") / "vae", tmp_path / "vae")
+    (tmp_path / "vae/config.json").write_text(json.dumps({"_class_name": "AutoencoderKL"}))
+    refused("E_MODEL_KIND", lambda: load_vae(tmp_path, None, torch.float32, "cpu"))
+
+
+def test_means_of_another_number_than_channels_are_refused(tmp_path):
+    shutil.copytree(folder("wan21") / "vae", tmp_path / "vae")
+    config = json.loads((tmp_path / "vae/config.json").read_text())
+    (tmp_path / "vae/config.json").write_text(json.dumps({**config, "latents_mean": [0.0] * 15}))
+    refused("E_MODEL_KIND", lambda: load_vae(tmp_path, "wan21", torch.float32, "cpu"))
+
+
+@pytest.mark.parametrize("where", ["no/such/folder", "nobody/no-such-model"])
+def test_missing_weights_say_how_to_get_them(where):
+    error = refused("E_MODEL_MISSING", lambda: load_vae(where, "wan22-5b", torch.float32, "cpu", local_only=True))
+    assert "hf download Wan-AI/Wan2.2-TI2V-5B-Diffusers" in error.hint
+
+
+@pytest.mark.parametrize("size", [0, 100, 50_000])
+def test_cut_weights_are_refused(tmp_path, size):
+    shutil.copytree(folder("wan21") / "vae", tmp_path / "vae")
+    weights = next((tmp_path / "vae").glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:size])
+    refused("E_MODEL_MISSING", lambda: load_vae(tmp_path, "wan21", torch.float32, "cpu"))
+
+
+def test_a_folder_without_its_weights_is_refused(tmp_path):
+    shutil.copytree(folder("wan21") / "vae", tmp_path / "vae")
+    next((tmp_path / "vae").glob("*.safetensors")).unlink()
+    refused("E_MODEL_MISSING", lambda: load_vae(tmp_path, "wan21", torch.float32, "cpu"))
+
+
+@pytest.mark.parametrize(("part", "load"), [("vae", lambda path: load_vae(path, "wan21", torch.float32, "cpu")), ("text_encoder", None)])
+def test_weights_that_lack_a_tensor_are_refused_not_made_up(tmp_path, part, load):
+    shutil.copytree(folder("wan21"), tmp_path / "model")
+    weights = next((tmp_path / "model" / part).glob("*.safetensors"))
+    tensors = load_file(weights)
+    tensors.pop(sorted(name for name in tensors if "shared" not in name)[0])
+    save_file(tensors, weights, metadata={"format": "pt"})
+    refused("E_MODEL_MISSING", lambda: (load or (lambda path: load_text(path, torch.float32, "cpu")))(tmp_path / "model"))
+
+
+def test_an_encoder_with_another_table_than_its_weights_is_refused():
+    class Part:
+        def __init__(self, **parts):
+            self.__dict__.update(parts)
+
+    table = Part(weight=torch.ones(3, 2))
+    untied = Part(shared=table, encoder=Part(embed_tokens=Part(weight=torch.zeros(3, 2))))
+    assert "table of tokens" in refused("E_MODEL_KIND", lambda: check_tied(untied, "text")).found

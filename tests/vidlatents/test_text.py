@@ -1,0 +1,107 @@
+import pytest
+import torch
+
+from shardwork.errors import DataError
+from tests.vidlatents.tiny_models import folder, text_encoder
+from vidlatents.text import clean, load_text, prompt_digest
+
+AWKWARD = ["", "   ", "word " * 5000, "\U0001f600", "a\u2028b", "مرحبا بالعالم", "null", "x", "一只红色的球", "a\x00b", "line\nline", "\u202eabc"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "cleaned"),
+    [
+        ("  a \n\t b ", "a b"),
+        ("Tom &amp;amp; Jerry", "Tom & Jerry"),
+        ("a < b &amp;amp; c", "a < b & c"),
+        ("\u00c3\u00a9t\u00c3\u00a9", "\u00e9t\u00e9"),
+        ("a\u2028b", "a b"),
+        ("", ""),
+    ],
+)
+def test_a_prompt_is_cleaned(raw, cleaned):
+    assert clean(raw) == cleaned
+
+
+@pytest.mark.parametrize("prompt", AWKWARD)
+def test_an_awkward_prompt_has_a_finite_embedding_and_a_mask_that_fits_it(prompt):
+    found = text_encoder().encode_one(prompt)
+    assert found.embed.shape == (512, 32) and found.mask.shape == (512,) and found.mask.dtype == torch.int64
+    assert torch.isfinite(found.embed).all() and 1 <= found.tokens == int(found.mask.sum())
+    assert (found.embed[found.tokens :] == 0).all() and (found.embed[: found.tokens] != 0).any(1).all()
+
+
+def test_an_empty_prompt_is_the_end_mark_alone():
+    assert text_encoder().encode_one(" ").tokens == 1
+
+
+def test_a_prompt_beyond_512_tokens_is_cut_with_a_warning():
+    found = text_encoder().encode_one("word " * 5000)
+    warning = found.warning("u1")
+    assert (found.tokens, warning.code, warning.where) == (512, "E_PROMPT_TRUNCATED", "u1")
+
+
+def test_a_prompt_of_exactly_512_tokens_is_not_cut():
+    encoder = text_encoder()
+    unit = encoder.encode_one("0 0").tokens - encoder.encode_one("0").tokens
+    least = encoder.encode_one("0").tokens
+    words = (512 - least) // unit + 1
+    found = encoder.encode_one(" ".join(["0"] * words))
+    assert found.tokens == least + (words - 1) * unit <= 512 and not found.truncated
+    assert encoder.encode_one(" ".join(["0"] * (words + unit))).truncated
+
+
+def test_only_the_prompts_that_are_cut_are_marked():
+    assert text_encoder().encode(["a", "word " * 5000, "b"]).truncated == [False, True, False]
+
+
+def test_an_embedding_does_not_depend_on_the_other_prompts():
+    found = text_encoder().encode(["A red ball.", "word " * 600])
+    assert torch.equal(found.embeds[0], text_encoder().encode(["A red ball."]).embeds[0])
+
+
+def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
+    encoder, calls = text_encoder(), []
+    once = encoder.encode_one
+
+    def counted(prompt):
+        calls.append(prompt)
+        return once(prompt)
+
+    monkeypatch.setattr(encoder, "encode_one", counted)
+    found = encoder.encode(["a  b", "c", "a b"])
+    assert calls == ["a  b", "c"] and torch.equal(found.embeds[0], found.embeds[2])
+
+
+def test_other_prompts_have_other_digests():
+    assert len({prompt_digest(prompt) for prompt in ("a", "b", "a b", "ab", "\ud800")}) == 5
+
+
+def test_a_released_encoder_is_not_used_any_more():
+    with load_text(folder("wan21"), torch.float32, "cpu") as encoder:
+        pass
+    with pytest.raises(RuntimeError, match="released"):
+        encoder.encode(["a"])
+
+
+def test_bfloat16_weights_give_a_bfloat16_embedding():
+    with load_text(folder("wan21"), torch.bfloat16, "cpu") as encoder:
+        assert (encoder.encode(["a"]).embeds.dtype, encoder.identity.dtype) == (torch.bfloat16, "bfloat16")
+
+
+def test_a_tiny_text_encoder_says_so():
+    assert text_encoder().identity.tiny
+
+
+def test_an_embedding_that_is_no_number_is_refused():
+    with load_text(folder("wan21"), torch.float32, "cpu") as encoder:
+        encoder._model.encoder.final_layer_norm.weight.fill_(float("nan"))
+        with pytest.raises(DataError) as caught:
+            encoder.encode(["a"])
+    assert caught.value.code == "E_NONFINITE"
+
+
+def test_missing_text_weights_say_how_to_get_them(tmp_path):
+    with pytest.raises(DataError) as caught:
+        load_text(tmp_path, torch.float32, "cpu")
+    assert caught.value.code == "E_MODEL_MISSING" and "hf download" in caught.value.hint
