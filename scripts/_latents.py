@@ -8,6 +8,7 @@ from sam3dvid import stage as clip_stage
 from shardwork import command
 from shardwork.place import the_manifest
 from shardwork.shards import rows_of, split_rows
+from shardwork.tables import Row
 from vidlatents.members import Member, check_ids, own_members, own_row, record_members, refuse_shared_names
 from vidlatents.records import read_records
 from vidlatents.settings import SetSettings
@@ -57,7 +58,7 @@ def record_members_of(args) -> list[Member]:
     return record_members(read_records(args.records, settings.records(args.videos, args.control_videos)))
 
 
-def set_rows(args) -> list[dict[str, str]]:
+def set_rows(args) -> list[Row]:
     """Return a row for each member of the set: id, uttid and source. No video is looked at, and no manifest of an earlier stage."""
     rows = [one.row() for one in record_members_of(args)]
     if args.event_controls:
@@ -72,19 +73,14 @@ def clip_uttids(args) -> list[str]:
     return [clip_uttid(args.clip_split, name, kind) for name in names for kind in CLIP_KINDS]
 
 
-def own_ids(args) -> frozenset[str]:
-    """Return the ids of the set's own samples, which are their uttids."""
-    return frozenset(row["id"] for row in set_rows(args) if row["source"] != "records")
-
-
-def shards_of(args) -> dict[str, tuple[str, ...]]:
+def shards_of(rows, work_shards: int) -> dict[str, tuple[str, ...]]:
     """Return the ids of each work shard that holds any."""
-    return {shard: tuple(row["id"] for row in rows) for shard, rows in split_rows(set_rows(args), KEY, args.work_shards).items()}
+    return {shard: tuple(row["id"] for row in held) for shard, held in split_rows(rows, KEY, work_shards).items()}
 
 
 def members_of(args, shard: str) -> list[Member]:
     """Return the members of one work shard, from the records and from the manifests of the control videos."""
-    uttids = {source: set() for source in ("events", "clips")}
+    uttids: dict[str, set[str]] = {"events": set(), "clips": set()}
     held = rows_of(set_rows(args), KEY, shard)
     for row in held:
         uttids.setdefault(row["source"], set()).add(row[KEY])
@@ -132,5 +128,3 @@ def add_model_flags(arguments) -> None:
     arguments.add_argument("--books", type=Path, required=True, help="where models and embeddings are noted, results/RUN/latents_books")
     arguments.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="where models run (default: auto, a GPU where there is one)")
     arguments.add_argument("--threads", type=command.whole(1), default=1, help="threads of a process on the processor (default: 1)")
-
-

@@ -31,9 +31,7 @@ def main(args, how=None) -> int:
     encoder = Encoder(model, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
     embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))
     try:
-        run_guard(
-            encoder.step(text), args.shard, lambda rows: encode_items(rows, embedded, encoder, text), PLAN_STEP, place, flags.options_from(args)
-        )
+        run_guard(encoder.step(text), args.shard, lambda rows: encode_items(rows, embedded, encoder, text), PLAN_STEP, place, flags.options_from(args))
     except Fault as fault:
         if fault.code == "fault_stale":
             retract_manifests(texts, TEXT_STEP, TEXT_SHARD)

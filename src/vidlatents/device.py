@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from shardwork.errors import DataError
 
 
@@ -15,10 +17,6 @@ def pick(device: str) -> str:
     return "cuda" if there and device != "cpu" else "cpu"
 
 
-def quiet() -> None:
-    """Keep the libraries' own progress bars out of a log."""
-    import diffusers
-    import transformers
-
-    diffusers.utils.logging.disable_progress_bar()
-    transformers.utils.logging.disable_progress_bar()
+def quiet(library: str) -> None:
+    """Keep a library's own progress bars out of a log.   library : diffusers or transformers."""
+    importlib.import_module(f"{library}.utils.logging").disable_progress_bar()

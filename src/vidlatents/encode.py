@@ -25,6 +25,8 @@ SeedOf = Callable[[str, int], int]
 """(stream, section) -> seed of the noise that a section is sampled with."""
 
 RGB, CONTROL = "rgb", "control"
+
+
 @dataclass(frozen=True, slots=True)
 class EncodeSettings:
     """How a pair is encoded; all of it changes bytes.

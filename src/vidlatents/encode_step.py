@@ -61,7 +61,7 @@ def load(model: VaeModel, threads: int) -> Vae:
     from vidlatents.models import load_vae
 
     torch.set_num_threads(threads)
-    quiet()
+    quiet("diffusers")
     return load_vae(model.where, model.kind, getattr(torch, model.dtype), pick(model.device))
 
 
@@ -190,7 +190,13 @@ def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder, text: Card
     (seen,) = embedded["files"].values()
     first, second = (one.as_json() if one else None for one in tiles)
     sample = sample_from(row, encoder.roots)
-    inputs = {"row": {name: row[name] for name in {*READ, *KEPT, *NEEDED}}, "encoder": text.short, "embedding": seen["digest"], "tiling": first, "fallback": second}
+    inputs = {
+        "row": {name: row[name] for name in {*READ, *KEPT, *NEEDED}},
+        "encoder": text.short,
+        "embedding": seen["digest"],
+        "tiling": first,
+        "fallback": second,
+    }
     return Item(row["id"], inputs, out, watched=(sample.video, sample.control))
 
 

@@ -56,7 +56,7 @@ def _encoder(model: TextModel, threads: int) -> TextEncoder:
     from vidlatents.text import load_text
 
     torch.set_num_threads(threads)
-    quiet()
+    quiet("transformers")
     return load_text(model.where, getattr(torch, model.dtype), pick(model.device))
 
 
@@ -85,7 +85,7 @@ def _adopt(item: Item, model: TextModel) -> Fields | None:
 
     (out,) = item.outputs
     try:
-        with safe_open(out, "pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(out, "pt") as file:
             notes, embed = file.metadata() or {}, file.get_tensor("embed")
         fields: Fields = {"encoder": model.card.short, **{name: int(notes[name]) for name in ("tokens", "full_tokens", "truncated")}}
     except (SafetensorError, KeyError, ValueError):

@@ -15,8 +15,6 @@ TILE_BYTES_PER_PIXEL = 22 * 1024
 """Memory that encoding takes for each pixel of a tile in float32, whatever the frames: they go through in fours (measured: 22 KiB)."""
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """Tiles that a picture is cut into. They change values near their edges, so they are part of a fingerprint.

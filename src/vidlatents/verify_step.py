@@ -1,4 +1,4 @@
-"""The step verify_latents, as `shardwork` runs it: every finished file is looked at as far as the level says; one that is no sample of its name is set aside."""
+"""The step verify_latents, as `shardwork` runs it: every finished file is looked at, as far as the level says; one that is no sample is set aside."""
 
 from __future__ import annotations
 
