@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shardwork.errors import DataError, Fault
 from shardwork.files import write_bytes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from vidlatents.text import Embedding, TextEncoder
 
+R = TypeVar("R")
 MAX_TOKENS = 512
 
 
@@ -60,11 +61,19 @@ def _encoder(model: TextModel, threads: int) -> TextEncoder:
     return load_text(model.where, getattr(torch, model.dtype), pick(model.device))
 
 
+def loaded_or_fault(load: Callable[[], R]) -> R:
+    """Return what is loaded. Raises Fault where a model cannot be: that is no verdict on the item at hand."""
+    try:
+        return load()
+    except DataError as error:
+        raise Fault(error.code, error.where, error.found, error.expected, error.hint) from error
+
+
 def _encode(item: Item, model: TextModel, threads: int) -> Fields:
     from safetensors.torch import save
 
     (out,) = item.outputs
-    found = _encoder(model, threads).encode_cleaned(item.inputs["text"])
+    found = loaded_or_fault(lambda: _encoder(model, threads)).encode_cleaned(item.inputs["text"])
     fields = _fields(found, model.card)
     write_bytes(out, save({"embed": found.embed[: found.tokens].contiguous()}, _notes(fields, item)))
     return fields
