@@ -71,7 +71,10 @@ def local_part(where: str | Path, part: str, marker: str, hub: str, local_only: 
 
 
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
-    """Return the card of a video autoencoder.   kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND)."""
+    """Return the card of a video autoencoder.
+
+    kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND).
+    """
     folder = local_part(where, *VAE_PARTS[0], HUB[kind], local_only)
     if (z := _config(folder / VAE_PARTS[0][1], where, HUB[kind]).get("z_dim", MODELS["wan21"].z)) != MODELS[kind].z:
         found = next((one.name for one in MODELS.values() if one.z == z), f"an autoencoder of {z} channels")

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from vidlatents.plan import Plan, report
 from vidlatents.plan_step import plan_items, plan_step, planned
 from vidlatents.records import MISSING_PROMPT, read_records
 from vidlatents.settings import DEVICES, DTYPES, HOWS, EncodeFlags, SetSettings
-from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, text_place
+from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
 from vidlatents.verify import LEVELS
 from vidlatents.verify_step import verify_items, verify_step
@@ -48,9 +49,7 @@ def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentPars
     add("--data_root", type=Path, default=Path("data/giga_ctrl"), help="the folder of the records, videos/ and control_videos/ (default: data/giga_ctrl)")
     add("--metadata_file", default="helios_giga_ctrl.jsonl", help="the records in it, one JSON object a line (default: helios_giga_ctrl.jsonl)")
     add("--output_root", type=Path, default=Path(output), help=f"the folder of the latents; notes go to OUTPUT_ROOT.books (default: {output})")
-    add(
-        "--pretrained_model_name_or_path", default=HUB[model], metavar="WHERE", help=f"a folder that save_pretrained wrote, or a hub id (default: {HUB[model]})"
-    )
+    add("--pretrained_model_name_or_path", default=HUB[model], metavar="WHERE", help=f"a local folder, or a hub id (default: {HUB[model]})")
     add("--text_encoder", metavar="WHERE", help="text encoder and tokenizer, if they are elsewhere")
     add("--append_mode", action="store_true", default=True, help="make what is missing or outdated (the default)")
     add("--no_append_mode", "--no-append", action="store_false", dest="append_mode", help="make all again")
@@ -80,7 +79,7 @@ def produce(args: argparse.Namespace, model: str) -> int:
     Raises DataError (exit 2) and Fault (exit 1).
     """
     if int(os.environ.get("RANK", "0")):
-        print("latents: one process does all; the workflow works with many", file=sys.stderr)
+        _say(["latents: one process does all; the workflow works with many"])
         return EXIT_OK
     records = args.data_root / args.metadata_file
     settings = SetSettings(model=model, layout=args.layout, seed=args.seed, missing_prompt=args.missing_prompt)
@@ -88,18 +87,20 @@ def produce(args: argparse.Namespace, model: str) -> int:
     roots = {"records": (args.data_root / "videos", args.data_root / "control_videos")}
     members = record_members(read_records(records, settings.records(*roots["records"])))
     books = args.output_root.with_name(args.output_root.name + ".books")
-    place, texts = latents_place(books / records.stem, args.output_root), text_place(books / "text")
+    plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / "text")
+    place = latents_place(books / records.stem, args.output_root)
     where = args.pretrained_model_name_or_path
     cards = vae_card(where, model, books / "models"), text_card(args.text_encoder or where, books / "models")
     options = Options(args.dataloader_num_workers, redo=_redo(place, args.append_mode), full=args.verify == "full")
-    rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), place, options)
+    rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
     _say(report(Plan(tuple(rows), {SHARD: tuple(row["id"] for row in rows)}, settings.plan())).splitlines())
     if not (good := planned(rows)):
         raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
     if args.dry_run:
         return EXIT_OK if len(good) == len(rows) else EXIT_BAD_INPUT
     check_disk(good, place)
-    encoder = Encoder(VaeModel(where, model, args.torch_dtype, args.device, cards[0]), flags, roots, place, texts, args.threads)
+    vae = VaeModel(where, model, args.torch_dtype, args.device, cards[0])
+    encoder = Encoder(vae, flags, roots, replace(place, before=plans), texts, args.threads)
     done = _encoded(rows, encoder, TextModel(args.text_encoder or where, args.text_dtype, args.device, cards[1]), options)
     step = verify_step(args.level, model, args.layout)
     verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
