@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from shardwork.errors import DataError, Fault
 from shardwork.files import write_bytes
+from shardwork.jsonio import dumps, loads
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 from vidlatents.card import Card
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vidlatents.text import Embedding, TextEncoder
 
 R = TypeVar("R")
+NOTE = "reelmill"
 MAX_TOKENS = 512
 
 
@@ -84,7 +86,8 @@ def _fields(found: Embedding, card: Card) -> Fields:
 
 
 def _notes(fields: Fields, item: Item) -> dict[str, str]:
-    return {"fingerprint": item.fingerprint, **{name: str(value) for name, value in sorted(fields.items())}}
+    """Return what a file says of itself, under one key: the format writes several in another order each time."""
+    return {NOTE: dumps({"fields": fields, "fingerprint": item.fingerprint})}
 
 
 def _adopt(item: Item, model: TextModel) -> Fields | None:
@@ -96,10 +99,10 @@ def _adopt(item: Item, model: TextModel) -> Fields | None:
     try:
         with safe_open(out, "pt") as file:
             notes, embed = file.metadata() or {}, file.get_tensor("embed")
-        fields: Fields = {"encoder": model.card.short, **{name: int(notes[name]) for name in ("tokens", "full_tokens", "truncated")}}
-    except (SafetensorError, KeyError, ValueError):
+        fields: Fields = loads(notes[NOTE])["fields"]
+    except (SafetensorError, KeyError, TypeError, DataError):
         return None
-    whole = notes == _notes(fields, item) and embed.shape[0] == fields["tokens"] and embed.dtype == getattr(torch, model.dtype)
+    whole = notes == _notes(fields, item) and embed.shape[0] == fields.get("tokens") and embed.dtype == getattr(torch, model.dtype)
     return fields if whole and bool(torch.isfinite(embed).all()) else None
 
 
