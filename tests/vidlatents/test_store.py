@@ -9,6 +9,7 @@ from PIL import Image, PngImagePlugin
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import content, frames, of, text_encoder, vae
+from vidlatents import store
 from vidlatents.encode import EncodeSettings, encode_pair
 from vidlatents.store import Content, load_sample, picture, picture_of_values, save_sample
 
@@ -130,13 +131,13 @@ def test_a_sample_that_is_no_number_leaves_no_file(tmp_path, name):
 
 
 def test_no_name_ends_in_pt_until_the_file_is_whole(tmp_path, monkeypatch):
-    seen, save = [], torch.save
+    seen, check = [], store._check_whole
 
-    def watched(values, file):
-        save(values, file)
+    def watched(path):
         seen.extend(tmp_path.glob("*"))
+        check(path)
 
-    monkeypatch.setattr(torch, "save", watched)
+    monkeypatch.setattr(store, "_check_whole", watched)
     save_sample(tmp_path / "a_33_32_48.pt", content())
     assert len(seen) == 1 and not seen[0].name.endswith(".pt")
 
