@@ -25,6 +25,8 @@ localrules:
     backgrounds,
     clips,
     events,
+    export,
+    latents,
     report,
     write_report,
     gate,
@@ -51,6 +53,11 @@ if CONFIG.backgrounds:
 if CONFIG.clips:
 
     include: "rules/clips.smk"
+
+
+if CONFIG.latents:
+
+    include: "rules/latents.smk"
 
 
 checked(some_branch, BRANCHES)
@@ -83,6 +90,16 @@ rule backgrounds:
 rule clips:
     input:
         all_of("clips") if CONFIG.clips else no_branch("clips"),
+
+
+rule export:
+    input:
+        all_of("clips") if CONFIG.clips else no_branch("clips"),
+
+
+rule latents:
+    input:
+        [path for branch in BRANCHES if branch.startswith("latents_") for path in all_of(branch)] if CONFIG.latents else no_branch("latents"),
 
 
 rule report:

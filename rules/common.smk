@@ -40,7 +40,7 @@ before its release is one."""
 wildcard_constraints:
     shard="[0-9]+-of-[0-9]+",
     key="[0-9a-f]{16}",
-    branch="[a-z0-9]+",
+    branch="[a-z0-9_]+",
     split="[a-z]+",
 
 

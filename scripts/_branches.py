@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import _latents
 import _src  # noqa: F401
 from eventvox.stage import events_branch
 from sam3dvid import stage as clip_stage
 from sam3dvid.assets.filters import AssetFilter, select
 from shardwork import command
 from shardwork.errors import DataError
+from vidlatents.stage import latents_branch, latents_place
 
 
 def add_branch_flags(arguments) -> None:
@@ -30,6 +32,8 @@ def add_branch_flags(arguments) -> None:
     arguments.add_argument("--clips-per-shard", type=command.whole(1), help="clips: how many in a row make a work shard")
     arguments.add_argument("--first", type=command.whole(0), default=0, help="clips: number of the first clip (default: 0)")
     command.add_settings(arguments, AssetFilter)
+    arguments.add_argument("--folder", type=Path, help="latents: their folder, results/RUN/latents/MODEL-LAYOUT")
+    _latents.add_set_flags(arguments)
 
 
 def _events(args):
@@ -55,13 +59,29 @@ def _clips(args):
     return clip_stage.clips_branch(places, args.clips, args.clips_per_shard, args.first, args.controls)
 
 
-BRANCHES = {"events": _events, "assets": _assets, "polyhaven": _polyhaven, "sa1b": _sa1b, "clips": _clips}
+def _latents_of(args):
+    rows = _latents.set_rows(args)
+    place = latents_place(args.stage, args.folder, frozenset(row["id"] for row in rows if row["source"] != "records"))
+    return latents_branch(args.layout, _latents.shards_of(rows, args.work_shards), place)
+
+
+BRANCHES = {
+    "events": _events,
+    "assets": _assets,
+    "polyhaven": _polyhaven,
+    "sa1b": _sa1b,
+    "clips": _clips,
+    "latents_sections": _latents_of,
+    "latents_whole": _latents_of,
+}
 NEEDED = {
     "events": ("table",),
     "assets": ("table", "voxels", "dataset"),
     "polyhaven": ("table", "pool"),
     "sa1b": ("table", "pool"),
     "clips": ("split", "clips", "clips_per_shard"),
+    "latents_sections": ("folder",),
+    "latents_whole": ("folder",),
 }
 
 

@@ -27,6 +27,9 @@ CODEC_PATTERN = r"^(auto|rle|isal:[0-3]|zlib-ng:[1-9]|libdeflate:([1-9]|1[0-2])|
 LICENSES_PATTERN = r"^([A-Za-z0-9.+-]+( [A-Za-z0-9.+-]+)*)?$"
 LICENSES_TEXT = "SPDX ids such as CC-BY-4.0 with single blanks between"
 
+SIZES_PATTERN = r"^([1-9][0-9]{0,5}x[1-9][0-9]{0,5}( [1-9][0-9]{0,5}x[1-9][0-9]{0,5})*)?$"
+SIZES_TEXT = "heights and widths such as 480x1920 with single blanks between"
+
 WORKFLOW_KEYS = ("table", "work_shards", "workers", "controls", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
@@ -46,6 +49,8 @@ class RedoConfig(_Section):
     """Raise this number to normalise and voxelise all assets again."""
     clips: int = Field(0, ge=0)
     """Raise this number to plan, render and composite all clips again."""
+    latents: int = Field(0, ge=0)
+    """Raise this number to plan and encode all latents again."""
 
 
 class ScalesConfig(_Section):
@@ -359,6 +364,89 @@ class ClipsConfig(_Section):
         return {"width": self.size, "height": self.size, **self.model_dump(exclude=others)}
 
 
+class LatentsConfig(_Section):
+    """Latents and text embeddings of RGB and control videos: of this run's own events and clips, and of a user's records.
+
+    One folder for each layout, `<results>/<run>/latents/<model>-<layout>/`.
+    """
+
+    model: Literal["wan21", "wan22-5b"] = "wan21"
+    """Kind of the autoencoder."""
+    weights: Line | None = None
+    """The autoencoder: a local folder that save_pretrained wrote, a hub id, or `tiny` for random weights made on the spot, good for tests only; left out,
+    the released ones of its kind on the hub."""
+    text_encoder: Line | None = None
+    """The text encoder and its tokenizer, named likewise; left out, those of `weights`."""
+    events: bool = False
+    """Encode the run's own videos with their event controls: in windows from 33 frames on, else whole; needs events.controls."""
+    clips: bool = False
+    """Encode the run's own clips with their controls, whole, the first 29 frames; needs clips.controls."""
+    records: Line | None = None
+    """A user's own pairs: a JSONL file with one record a line; relative to the folder that Snakemake runs in."""
+    videos: Line | None = None
+    """Folder that the paths of the records' videos count from; left out, `videos` beside the records."""
+    control_videos: Line | None = None
+    """Folder that the paths of their control videos count from; left out, `control_videos` beside the records."""
+    layout: Literal["sections", "whole"] = "sections"
+    """How the records are encoded: windows of 33 frames, or the whole of 4n+1."""
+    missing_prompt: Literal["error", "empty"] = "error"
+    """A sample without a prompt: set it aside, or encode the empty prompt."""
+    start: Literal["first", "drawn"] = "first"
+    """Where a record has more frames than its bucket: take the first, or draw by seed and uttid where to begin."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Of what is drawn: the noise of `how: sample`, and starts."""
+    how: Literal["sample", "mode"] = "sample"
+    """A value drawn from the autoencoder's distribution, seeded for each sample, or its mode."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Of the autoencoder's weights; the others are known to hurt."""
+    text_dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
+    """Of the text encoder's weights."""
+    sizes: str = Field("480x1920", pattern=SIZES_PATTERN, min_length=1, json_schema_extra={"patternErrorMessage": SIZES_TEXT})
+    """Heights and widths that a record of the full form may get: the one of the nearest shape is taken."""
+    own_sizes: str = Field("", pattern=SIZES_PATTERN, json_schema_extra={"patternErrorMessage": SIZES_TEXT})
+    """The same for the run's own videos and clips; empty takes each in its own size, cut to multiples of the model's factor."""
+    frame_buckets: str = Field(
+        "21 41 61 81 101 121 141 161 181 193 221 241 261 281 301 321 341 361 381 401 421 441 461 481 501",
+        pattern="^[1-9][0-9]{0,5}( [1-9][0-9]{0,5})*$",
+        json_schema_extra={"patternErrorMessage": "whole numbers with single blanks between"},
+    )
+    """Numbers of frames that a record of the full form, or a video of the run's own, may get: the largest that it fills."""
+    trainer_frames: int = Field(121, ge=0)
+    """Samples of fewer frames are reported as those that the public trainer skips."""
+    trainer_sizes: str = Field("", pattern=SIZES_PATTERN, json_schema_extra={"patternErrorMessage": SIZES_TEXT})
+    """Heights and widths that the trainer reads, for that report; empty stands for any."""
+    memory_gib: float = Field(0.0, ge=0)
+    """Cut pictures into tiles that encode within this memory, which changes values near their edges; 0 encodes whole pictures."""
+    fallback_gib: float = Field(0.0, ge=0)
+    """Where memory does not suffice for a sample, try it once more with tiles for this; 0 sets it aside."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """What models run on: cpu, gpu (asked of the cluster; an error where there is none) or auto (a GPU if there is one)."""
+    threads: int = Field(1, ge=1, le=1024)
+    """Threads of a process on the processor."""
+    work_shards: int = Field(20, ge=1, le=9999)
+    """Jobs that samples are dealt out to by their uttids: a fixed number; choose it so that a job lasts 10 to 60 minutes."""
+    workers: int = Field(1, ge=1)
+    """Processes that plan and verify in a job; the one that encodes loads the autoencoder once."""
+    level: Literal["size", "zip", "manifest", "crc", "full", "sha256"] = "sha256"
+    """How far finished files are verified; each level includes the ones before it."""
+    max_quarantined: int | None = Field(None, ge=0)
+    """Samples that may be set aside in each folder before the run fails; left out, the run's own `max_quarantined` holds."""
+
+    def for_set(self) -> dict[str, Any]:
+        """Return the keys that decide what is planned, by name."""
+        names = {"model", "start", "seed", "missing_prompt", "sizes", "own_sizes", "frame_buckets", "trainer_frames", "trainer_sizes"}
+        return self.model_dump(include=names)
+
+    def for_encoding(self) -> dict[str, Any]:
+        """Return the keys that decide a file's bytes, by name."""
+        return self.model_dump(include={"model", "how", "seed", "dtype", "text_dtype", "memory_gib", "fallback_gib"})
+
+    def folders(self) -> tuple[Path, Path]:
+        """Return the folders that the records' paths count from."""
+        beside = Path(self.records or "").parent
+        return Path(self.videos or beside / "videos"), Path(self.control_videos or beside / "control_videos")
+
+
 class Config(_Section):
     """One run: where it goes, how strict it is, and a section for each branch. A branch whose section is left out is off."""
 
@@ -384,8 +472,10 @@ class Config(_Section):
     """Pools of backgrounds; leave the section out to switch this branch off."""
     clips: ClipsConfig | None = None
     """Clips of these assets before these backgrounds; leave the section out to switch this branch off."""
+    latents: LatentsConfig | None = None
+    """Latents of videos with their controls; leave the section out to switch this branch off."""
 
-    @field_validator("events", "assets", "backgrounds", "clips", mode="before")
+    @field_validator("events", "assets", "backgrounds", "clips", "latents", mode="before")
     @classmethod
     def _refuse_empty(cls, value: object) -> object:
         if value is None:
@@ -445,12 +535,30 @@ def _agreeing(config: Config) -> Config:
         least, most = getattr(clips, f"{name}_min"), getattr(clips, f"{name}_max")
         if most < least:
             raise DataError(E_CONFIG_VALUE, f"config: clips.{name}_max", f"{most:g}", f"{least:g} or more, which is {name}_min", "set both")
+    _latents_agree(config)
     pools = config.backgrounds
     if pools and pools.polyhaven and pools.sa1b:
         one, other = (Path(os.path.normpath(part.pool)) for part in (pools.polyhaven, pools.sa1b))
         if one.is_relative_to(other) or other.is_relative_to(one):
             raise DataError(E_CONFIG_VALUE, "config: backgrounds.sa1b.pool", f"{other}, where the polyhaven pool is", "a folder of its own", "name another")
     return config
+
+
+def _latents_agree(config: Config) -> None:
+    """Raise DataError (E_CONFIG_VALUE) where latents are asked for of what is not there."""
+    latents = config.latents
+    if not latents:
+        return
+    for name in ("events", "clips"):
+        branch = getattr(config, name)
+        if getattr(latents, name) and not (branch and branch.controls):
+            found = f"true with {f'{name}.controls false' if branch else f'no section {name}'}"
+            hint = f"set {name}.controls to true, or latents.{name} to false"
+            raise DataError(E_CONFIG_VALUE, f"config: latents.{name}", found, f"a section {name} with controls: true", hint)
+    if not (latents.events or latents.clips or latents.records):
+        raise DataError(E_CONFIG_VALUE, "config: latents", "no samples", "events: true, clips: true or a file of records", "set one of them")
+    if (latents.videos or latents.control_videos) and not latents.records:
+        raise DataError(E_CONFIG_VALUE, "config: latents.videos", "no records", "the file of records that names them", "set latents.records")
 
 
 def load(paths: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:

@@ -22,6 +22,7 @@ CODE_TABLES = {
     "reelmill.codes": "Configuration",
     "eventvox.codes": "Events",
     "sam3dvid.codes": "Assets, backgrounds and clips",
+    "vidlatents.codes": "Latents",
 }
 """Modules that hold a table CODES, and the heading of each on the page. One that is not there yet is left out."""
 
@@ -29,7 +30,7 @@ CONFIG_INTRO = """\
 # The configuration, key by key
 
 A run is described by one YAML file. `config.yaml` is the demo, and what Snakemake reads if you name no file; `events_v1.yaml` is a full production
-run of events, `m1_polyhaven.yaml` one of evaluation clips, `m2.yaml` one of training clips. To make your own, copy one of them, give it another `run`,
+run of events, `m1_polyhaven.yaml` one of evaluation clips, `m2.yaml` one of training clips, `latents_giga.yaml` one of latents. To make your own, copy one of them, give it another `run`,
 and name it when you start:
 
     .venv/bin/snakemake --cores all --configfile config/my_run.yaml

@@ -129,7 +129,7 @@ class _Run:
                 todo.append(Task(item, self.journal.entries.get(item.id)))
             else:
                 rows.append(row)
-        self.say(f"{self.step.name} {self.shard}: {len(items)} items, {len(todo)} to do")
+        self.say(f"{self.step.name} {self.shard}: {len(items)} items, {self.counts['kept']} up to date, {len(todo)} to do")
         with Progress(len(todo), f"{self.step.name} {self.shard}") as progress:
             for task, outcome in self.outcomes(todo):
                 progress.step()

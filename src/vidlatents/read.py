@@ -18,7 +18,7 @@ from shardwork.streams import stream
 from vidlatents.buckets import covered_part
 from vidlatents.codes import SampleRefused
 from vidlatents.decode import Picture, Rgb, open_video
-from vidlatents.records import Sample
+from vidlatents.records import STARTS, Sample
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,7 +27,6 @@ RATE_TOLERANCE = Fraction(1, 2000)
 """How far two rates may lie apart, as a part of the first: containers round them, and 24 and 23.976 differ by twice as much."""
 RESIZE_RULE = "cover-center bilinear-antialias uint8 1"
 """What crop and resize are, for a fingerprint; the number is raised when a change of code changes pixels."""
-STARTS = ("first", "drawn")
 MISSING = {"video": "E_VIDEO_MISSING", "control": "E_CONTROL_MISSING"}
 
 
@@ -132,6 +131,16 @@ def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair
             found = f"{name}: {seen.frames} frames of {seen.height}x{seen.width}"
             raise SampleRefused("E_FRAMES_SHORT", sample.uttid, found, "the video that was probed", "plan again: the file changed", uttid=sample.uttid)
     return Pair(rgb, pictures, Image.fromarray(rgb[0]))
+
+
+def first_frame(sample: Sample) -> Rgb:
+    """Return the first RGB frame of a sample, (H, W, 3) uint8 at bucket size; decoding ends with it. Raises SampleRefused, OSError as `read_pair` does."""
+    start = sample.cut[0] if sample.cut else 0
+    frames, seen = _read(replace(sample, num_frame=1, cut=(start, start + 1)), sample.video, MISSING["video"], whole=False)
+    if seen.frames <= start:
+        raise SampleRefused("E_FRAMES_SHORT", sample.uttid, f"{seen.frames} decoded frames", f"more than {start}", uttid=sample.uttid)
+    first: Rgb = frames[0]
+    return first
 
 
 def _read(sample: Sample, path: Path, missing: str, whole: bool, like: Probe | None = None) -> tuple[Rgb, Probe]:

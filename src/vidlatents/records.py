@@ -21,6 +21,7 @@ from vidlatents.fields import RecordFields
 PROMPT_KEYS = ("prompt", "prompts", "caption", "cap")
 BUCKET_KEYS = ("bucket_key", "bucket_num_frame", "bucket_height", "bucket_width")
 MISSING_PROMPT = ("error", "empty")
+STARTS = ("first", "drawn")
 LONGEST_UTTID_BYTES = 200
 SIZES: tuple[Size, ...] = ((480, 1920),)
 """(height, width) that the public producer keeps."""

@@ -76,29 +76,35 @@ def clip_samples(
     folder: Path,
     names: Mapping[str, str],
     settings: RecordSettings,
+    split: str,
     sizes: Sequence[Size] = (),
     kinds: Sequence[str] = CLIP_KINDS,
 ) -> Own:
     """Return the samples of rendered clips, one for each kind of control video: <split>_<clip_id>_<kind>.
 
     clips, controls : rows of the shard manifests of composite_clips and render_clip_controls.   dataset : results/<run>/dataset.
-    folder : results/<run>/controls/clips.   names : asset id -> its name, for the prompt.   sizes : as of `event_samples`.
+    folder : results/<run>/controls/clips.   names : asset id -> its name, for the prompt.   split : of all these clips.   sizes : as of `event_samples`.
     """
-    records = {(row.get("split"), row["id"]): row for row in clips}
+    records = {str(row["id"]): row for row in clips}
     found: list[_Found | Fields] = []
     for row in controls:
+        clip_id = str(row["id"])
         if row["status"] != "ok":
-            found.append(upstream(row, CONTROL_STEPS["clips"]))
+            found += [{**upstream(row, CONTROL_STEPS["clips"]), "id": clip_uttid(split, clip_id, kind)} for kind in kinds]
             continue
-        split, clip_id = str(row["split"]), str(row["id"])
-        assets = [str(asset) for asset in records[split, clip_id]["assets"]]
+        assets = [str(asset) for asset in records[clip_id]["assets"]]
         frames, height, width = (int(row[name]) for name in ("frames", "height", "width"))
         for kind in kinds:
             about = {"origin": "clips", "split": split, "clip_id": clip_id, "kind": kind, "assets": assets}
             video, control = dataset / "clips" / split / clip_id / "rgb", folder / split / f"{clip_id}.{kind}.mkv"
             prompt = sentence_of([names.get(asset, asset) for asset in assets])
-            found.append(_Found(f"{split}_{clip_id}_{kind}", video, control, prompt, frames, height, width, about))
+            found.append(_Found(clip_uttid(split, clip_id, kind), video, control, prompt, frames, height, width, about))
     return _own(found, settings, sizes)
+
+
+def clip_uttid(split: str, clip_id: str, kind: str) -> str:
+    """Return the uttid of a clip and one kind of its control videos."""
+    return f"{split}_{clip_id}_{kind}"
 
 
 def captions_of(row: Row) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
-from shardwork.digests import digest_value
+from shardwork.branch import Branch, Stage
 from shardwork.ids import is_id
 from shardwork.place import Place
 from shardwork.shards import split_rows
 from shardwork.tables import Row
-from vidlatents.records import Records, name_of, parse_name
+from vidlatents.records import parse_name
 
+PLAN_STEP, TEXT_STEP, ENCODE_STEP, VERIFY_STEP = "plan_latents", "encode_text", "encode_latents", "verify_latents"
 PLAN_VERSION = 1
 """Raised when a change of code changes what a plan says of a sample."""
 TEXT_VERSION = 1
@@ -24,12 +26,22 @@ ENCODE_VERSION = 1
 VERIFY_VERSION = 1
 """Raised when verification finds more than before, so that finished files are looked at again."""
 
-STEPS = ("plan_latents", "encode_text", "encode_latents", "verify_latents")
-"""Steps of work shards, in their order."""
+MANIFEST_VERSION = 1
+"""Raised when a change of code changes what is written beside a finished folder."""
+MODEL_VERSION = 1
+"""Raised when a change of code changes the weights of tiny models."""
+
+STEPS = (PLAN_STEP, ENCODE_STEP, VERIFY_STEP)
+"""Steps of a folder's work shards, in their order; between the first two the prompts of all folders are encoded, in one work shard."""
+TEXT_SHARD = "0000-of-0001"
+TINY = "tiny"
+"""Weights of this name are random and made on the spot."""
+MANIFEST, DATASET, FAILURES = "manifest.jsonl", "dataset.json", "failures.jsonl"
+"""Files about a finished folder; they stand among its books."""
 KEY = "uttid"
 SOURCES = ("events", "clips", "records")
 """Where samples come from: control videos of events and of clips, and the user's own records."""
-ROW_COLUMNS = (KEY, "source", "digest")
+ROW_COLUMNS = ("id", KEY, "source", "digest")
 """Columns that decide what is planned for a sample."""
 LATENT_SUFFIX = ".pt"
 
@@ -39,16 +51,54 @@ def folder_of(model: str, layout: str) -> str:
     return f"{model}-{layout}"
 
 
-def latents_place(books: Path, folder: Path) -> Place:
+def latents_place(books: Path, folder: Path, own: Collection[str] = ()) -> Place:
     """Return where latents are kept: <uttid>_<frames>_<height>_<width>.pt in one flat folder, in which nothing else of ours may lie.
 
     books : for manifests, journals and quarantine, results/<run>/latents_books/<model>-<layout>.   folder : results/<run>/latents/<model>-<layout>.
+    own : ids of this pipeline's own samples, which are their uttids; the id of another is its file's name.
     """
-    return Place(books, (folder,), _id_of, home=folder)
+    return Place(books, (folder,), partial(_id_of, own=own), home=folder)
 
 
-def _id_of(name: str) -> str | None:
-    return None if parse_name(name) is None else item_id(name.removesuffix(LATENT_SUFFIX))
+def _id_of(name: str, own: Collection[str]) -> str | None:
+    if (parsed := parse_name(name)) is None:
+        return None
+    return parsed[0] if parsed[0] in own else item_id(name.removesuffix(LATENT_SUFFIX))
+
+
+def output_of(place: Place, name: str) -> Path:
+    """Return a sample's file.   name : as of `records.name_of`."""
+    return (place.home or place.stage) / name
+
+
+def sidecar_of(place: Place, item: str) -> Path:
+    """Return the note of what a sample's file was made for: no such thing may stand in the file, nor beside it."""
+    return place.stage / "notes" / f"{item}.json"
+
+
+def text_place(books: Path) -> Place:
+    """Return where embeddings are kept: embeds/<digest>.<encoder>.safetensors.   books : results/<run>/latents_books/text."""
+    return Place(books, (books / "embeds",), _digest_of)
+
+
+def _digest_of(name: str) -> str | None:
+    digest, _, rest = name.partition(".")
+    return digest if rest.endswith(".safetensors") and is_id(digest) else None
+
+
+def embedding_of(place: Place, digest: str, encoder: str) -> Path:
+    """Return the file of an embedding.   digest : of the cleaned prompt.   encoder : short digest of the text encoder."""
+    return place.folders[0] / f"{digest}.{encoder}.safetensors"
+
+
+def manifest_mark(place: Place, key: str) -> Path:
+    """Return the mark of a folder's manifest: it stands for the key of files that bear fixed names.   key : digest of what they were written for."""
+    return place.stage / ".manifest" / key
+
+
+def latents_branch(layout: str, shards: Mapping[str, tuple[str, ...]], place: Place) -> Branch:
+    """Return the branch of one folder.   shards : the ids of each work shard that holds any."""
+    return Branch(f"latents_{layout}", shards, (Stage(place, STEPS),))
 
 
 def item_id(text: str) -> str:
@@ -61,12 +111,6 @@ def item_id(text: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()).strip("_")[:87]
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return "_".join(filter(None, (plain, digest)))
-
-
-def record_rows(records: Records) -> list[Row]:
-    """Return a row for every record: what its shard is made from. A record that was refused has its place for a uttid."""
-    rows: list[Row] = [{KEY: sample.uttid, "source": "records", "digest": digest_value([name_of(sample), sample.source])} for _, sample in records.samples]
-    return rows + [{KEY: error.where, "source": "records", "digest": digest_value([error.code, error.found])} for error in records.refused]
 
 
 def deal_rows(rows: Iterable[Row], work_shards: int) -> Mapping[str, list[Row]]:

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import html
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import ftfy
 import torch
 
 from shardwork.errors import DataError
+from vidlatents.card import TINY_TEXT_PARAMETERS
 from vidlatents.models import HUB, Identity, find_part, identify, loaded, missing
+from vidlatents.prompts import clean, prompt_digest
 
 MAX_TOKENS = 512
-TINY_TEXT_PARAMETERS = 100_000_000
-"""Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
 TIED = "encoder.embed_tokens.weight"
-
-
-def clean(prompt: str) -> str:
-    """Return the prompt as it is encoded: mended by ftfy, entities unescaped (twice, for those escaped twice), runs of white space as one space."""
-    text = html.unescape(html.unescape(ftfy.fix_text(prompt)))
-    return re.sub(r"\s+", " ", text).strip()
-
-
-def prompt_digest(prompt: str) -> str:
-    """Return the sha256 of a cleaned prompt, as hex: equal for prompts that have one embedding."""
-    return hashlib.sha256(clean(prompt).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +93,12 @@ class TextEncoder:
 
     def encode_one(self, prompt: str) -> Embedding:
         """Return one prompt's embedding. Raises DataError (E_NONFINITE)."""
+        return self.encode_cleaned(clean(prompt))
+
+    def encode_cleaned(self, text: str) -> Embedding:
+        """Return the embedding of a text that was cleaned before. Raises DataError (E_NONFINITE)."""
         if self._model is None:
             raise RuntimeError("the text encoder was released")
-        text = clean(prompt)
         full = len(self._tokenizer(text, verbose=False).input_ids)
         rows = self._tokenizer(text, padding="max_length", max_length=MAX_TOKENS, truncation=True, return_attention_mask=True, return_tensors="pt")
         mask = rows.attention_mask[0].to(torch.int64)
@@ -119,7 +108,7 @@ class TextEncoder:
         embed = torch.zeros_like(hidden, device="cpu")
         embed[:tokens] = hidden[:tokens].cpu()
         if not bool(torch.isfinite(embed).all()):
-            raise DataError("E_NONFINITE", prompt[:60], "NaN or infinity in the embedding", "a finite embedding", "look at the weights and dtype")
+            raise DataError("E_NONFINITE", text[:60], "NaN or infinity in the embedding", "a finite embedding", "look at the weights and dtype")
         return Embedding(embed, mask.cpu(), tokens, full)
 
 

@@ -11,19 +11,16 @@ from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import KINDS, frames, of, vae
 from vidlatents.encode import (
     EncodeSettings,
-    Tiling,
     check_frames,
     encode,
     encode_flops,
     encode_pair,
     pixels,
     seeds,
-    spans,
-    tiled_pixels,
-    tiling_for,
     windows,
 )
 from vidlatents.models import MODELS
+from vidlatents.tiling import Tiling, spans, tiled_pixels, tiling_for
 
 CPU = torch.device("cpu")
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from shardwork.errors import DataError
 from shardwork.ids import is_id
 from tests.vidlatents.pairs import minimal, settings_of, write_records
+from vidlatents.members import record_members
 from vidlatents.records import name_of, read_records
 from vidlatents.sources import captions_of, clip_samples, event_samples, sentence_of
-from vidlatents.stage import KEY, deal_rows, folder_of, item_id, latents_place, record_rows
+from vidlatents.stage import KEY, deal_rows, folder_of, item_id, latents_place
 
 TABLE = Path("data/videos.csv")
 
@@ -90,7 +91,7 @@ DEPTH = {"id": "00000025", "split": "eval", "status": "ok", "code": "ok", "frame
 
 
 def clips(**more):
-    return clip_samples([CLIP], [DEPTH], Path("d"), Path("c"), {}, settings_of(**{"layout": "whole", **more}))
+    return clip_samples([CLIP], [DEPTH], Path("d"), Path("c"), {}, settings_of(**{"layout": "whole", **more}), "eval")
 
 
 def test_a_clip_makes_a_sample_of_29_frames_for_each_kind_of_control():
@@ -137,6 +138,10 @@ def test_a_file_that_is_no_sample_is_none_of_the_stages(name):
 
 def test_a_samples_file_has_its_samples_id():
     assert latents_place(Path("b"), Path("f")).id_of("\u89c6_49_480_640.pt") == item_id("\u89c6_49_480_640")
+
+
+def record_rows(records):
+    return [member.row() for member in record_members(records)]
 
 
 def test_an_added_record_changes_the_rows_of_one_shard(tmp_path):

@@ -3,7 +3,8 @@ import torch
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder
-from vidlatents.text import clean, load_text, prompt_digest
+from vidlatents.prompts import clean, prompt_digest
+from vidlatents.text import load_text
 
 AWKWARD = ["", "   ", "word " * 5000, "\U0001f600", "a\u2028b", "مرحبا بالعالم", "null", "x", "一只红色的球", "a\x00b", "line\nline", "\u202eabc"]
 

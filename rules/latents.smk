@@ -1,0 +1,270 @@
+"""RGB + control videos of events, clips and a user's records -> plan -> embeddings of all prompts -> latents, verified; one folder for each layout."""
+
+from vidlatents import stage as latent_stage
+from vidlatents.buckets import LAYOUTS
+from vidlatents.models import HUB
+
+LATENT_BOOKS = RUN / "latents_books"
+TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
+LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
+LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
+LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
+LATENT_MODELS = [TINY_MODEL / part for part in ("vae/config.json", "text_encoder/config.json", "tokenizer/tokenizer_config.json")] if LATENT_TINY else []
+LATENT_MODEL_FLAGS = {
+    "books": LATENT_BOOKS,
+    "weights": TINY_MODEL if LATENT_WEIGHTS == latent_stage.TINY else LATENT_WEIGHTS,
+    "text_encoder": TINY_MODEL if LATENT_TEXT == latent_stage.TINY else LATENT_TEXT,
+}
+LATENT_HOST = {"device": CONFIG.latents.device, "threads": CONFIG.latents.threads}
+LATENT_VIDEOS, LATENT_CONTROL_VIDEOS = CONFIG.latents.folders()
+LATENT_FOLDERS = {layout: RUN / "latents" / latent_stage.folder_of(CONFIG.latents.model, layout) for layout in LAYOUTS}
+LATENT_PLACES = {
+    layout: latent_stage.latents_place(LATENT_BOOKS / latent_stage.folder_of(CONFIG.latents.model, layout), folder) for layout, folder in LATENT_FOLDERS.items()
+}
+LATENT_TEXTS = latent_stage.text_place(LATENT_BOOKS / "text")
+
+
+include: "latent_sets.smk"
+
+
+LATENT_SETTINGS = {layout: as_flags({**CONFIG.latents.for_set(), "layout": layout}) for layout in LAYOUTS}
+LATENT_ENCODING = {layout: as_flags({**CONFIG.latents.for_encoding(), "layout": layout}) for layout in LAYOUTS}
+LATENT_ROWS = {
+    layout: latent_stage.deal_rows(checked(latent_rows, layout), CONFIG.latents.work_shards) for layout in LAYOUTS if any(latent_sources(layout).values())
+}
+LATENT_CONTROLS = {(layout, shard): latent_controls(rows) for layout, shards in LATENT_ROWS.items() for shard, rows in shards.items()}
+LATENTS_PLANNED = {
+    (layout, shard): LATENT_PLACES[layout].manifest(
+        latent_stage.PLAN_STEP,
+        shard,
+        key_of(
+            latent_stage.PLAN_VERSION,
+            LATENT_SETTINGS[layout],
+            CONFIG.redo.latents,
+            rows_digest(rows, latent_stage.ROW_COLUMNS),
+            [path.name for path in LATENT_CONTROLS[layout, shard]],
+        ),
+    )
+    for layout, shards in LATENT_ROWS.items()
+    for shard, rows in shards.items()
+}
+# Of this manifest the name holds no prompts: a changed one makes its own samples again, whose plan has another name, and reruns no other shard.
+LATENTS_TEXT = LATENT_TEXTS.manifest(
+    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, CONFIG.latents.text_dtype, CONFIG.redo.latents)
+)
+LATENTS_ENCODED = {
+    (layout, shard): LATENT_PLACES[layout].manifest(
+        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_WEIGHTS, LATENT_TEXT, planned.name)
+    )
+    for (layout, shard), planned in LATENTS_PLANNED.items()
+}
+LATENTS_VERIFIED = {
+    (layout, shard): LATENT_PLACES[layout].manifest(latent_stage.VERIFY_STEP, shard, key_of(latent_stage.VERIFY_VERSION, CONFIG.latents.level, encoded.name))
+    for (layout, shard), encoded in LATENTS_ENCODED.items()
+}
+LATENT_KEYS = {
+    layout: key_of(latent_stage.MANIFEST_VERSION, [LATENTS_VERIFIED[layout, shard].name for shard in shards]) for layout, shards in LATENT_ROWS.items()
+}
+LATENT_BUILT = {
+    layout: [
+        latent_stage.manifest_mark(LATENT_PLACES[layout], key),
+        *(LATENT_PLACES[layout].stage / name for name in (latent_stage.MANIFEST, latent_stage.FAILURES, latent_stage.DATASET)),
+    ]
+    for layout, key in LATENT_KEYS.items()
+}
+LATENT_TABLES = [path for path in (CONFIG.latents.records, CONFIG.latents.events and CONFIG.events.table) if path]
+for layout, shards in LATENT_ROWS.items():
+    BRANCHES[f"latents_{layout}"] = {
+        "manifests": [made[layout, shard] for made in (LATENTS_PLANNED, LATENTS_ENCODED, LATENTS_VERIFIED) for shard in shards],
+        "built": LATENT_BUILT[layout],
+        "release": LATENT_FOLDERS[layout],
+        "told": LOGS / "write_latents_manifest" / f"{layout}.log",
+        "table": LATENT_TABLES,
+        "flags": " ".join(
+            (
+                as_flags({**latent_set_flags(layout), "stage": LATENT_PLACES[layout].stage, "folder": LATENT_FOLDERS[layout]}),
+                as_flags({"work_shards": CONFIG.latents.work_shards}),
+                LATENT_SETTINGS[layout],
+            )
+        ),
+        "max_quarantined": CONFIG.latents.max_quarantined,
+    }
+
+
+wildcard_constraints:
+    layout="sections|whole",
+
+
+rule plan_latents:
+    input:
+        tables=[ancient(path) for path in LATENT_TABLES],
+        controls=lambda wildcards: LATENT_CONTROLS[wildcards.layout, wildcards.shard],
+    output:
+        manifest=latent_pattern("plan_latents"),
+    log:
+        LOGS / "plan_latents" / "{layout}.{shard}.{key}.log",
+    benchmark:
+        LOGS / "plan_latents" / "{layout}.{shard}.{key}.tsv"
+    conda:
+        "../envs/latents.yaml"
+    threads: CONFIG.latents.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (500 + 500 * CONFIG.latents.workers),
+        runtime=lambda wildcards, attempt: attempt * 120,
+    params:
+        version=latent_stage.PLAN_VERSION,
+        check=CHECK,
+        settings=lambda wildcards: LATENT_SETTINGS[wildcards.layout],
+        flags=lambda wildcards: as_flags(
+            {
+                **latent_set_flags(wildcards.layout),
+                "stage": LATENT_PLACES[wildcards.layout].stage,
+                "folder": LATENT_FOLDERS[wildcards.layout],
+                "redo": CONFIG.redo.latents,
+            }
+        ),
+    shell:
+        step("plan_latents", verify=CONFIG.verify)
+        + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+
+
+if LATENT_TINY:
+
+    rule build_tiny_model:
+        output:
+            files=LATENT_MODELS,
+        log:
+            LOGS / "build_tiny_model.log",
+        benchmark:
+            LOGS / "build_tiny_model.tsv"
+        conda:
+            "../envs/latents.yaml"
+        resources:
+            mem_mb=lambda wildcards, attempt: attempt * 2000,
+            runtime=10,
+        params:
+            version=latent_stage.MODEL_VERSION,
+            settings=as_flags({"model": CONFIG.latents.model}),
+            flags=as_flags({"out": TINY_MODEL}),
+        shell:
+            step("build_tiny_model") + " {params.settings} {params.flags} 2> {log:q}"
+
+
+# One job: the encoder is large and loaded once, and it is gone before an autoencoder is loaded.
+rule encode_text:
+    input:
+        planned=list(LATENTS_PLANNED.values()),
+        models=[ancient(path) for path in LATENT_MODELS],
+    output:
+        manifest=LATENTS_TEXT,
+    log:
+        LOGS / "encode_text.log",
+    benchmark:
+        LOGS / "encode_text.tsv"
+    conda:
+        "../envs/latents.yaml"
+    threads: CONFIG.latents.threads
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (3000 if LATENT_TINY else 16000),
+        runtime=lambda wildcards, attempt: attempt * 240,
+        gpu=int(CONFIG.latents.device == "gpu"),
+    params:
+        version=latent_stage.TEXT_VERSION,
+        check=CHECK,
+        settings=as_flags({"text_dtype": CONFIG.latents.text_dtype}),
+        flags=as_flags({**LATENT_MODEL_FLAGS, "redo": CONFIG.redo.latents}),
+        key=LATENTS_TEXT.name.split(".")[1],
+    shell:
+        step("encode_text", verify=CONFIG.verify, device=CONFIG.latents.device)
+        + " --key={params.key} {params.flags} {params.settings} --threads={threads} --plan {input.planned:q} 2> {log:q}"
+
+
+rule encode_latents:
+    input:
+        manifest=lambda wildcards: LATENTS_PLANNED[wildcards.layout, wildcards.shard],
+        text=ancient(LATENTS_TEXT),
+        models=[ancient(path) for path in LATENT_MODELS],
+    output:
+        manifest=latent_pattern("encode_latents"),
+    log:
+        LOGS / "encode_latents" / "{layout}.{shard}.{key}.log",
+    benchmark:
+        LOGS / "encode_latents" / "{layout}.{shard}.{key}.tsv"
+    conda:
+        "../envs/latents.yaml"
+    threads: CONFIG.latents.threads
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (3000 if LATENT_TINY else 4000 + 1024 * round(CONFIG.latents.memory_gib or 20)),
+        runtime=lambda wildcards, attempt: attempt * 480,
+        gpu=int(CONFIG.latents.device == "gpu"),
+    params:
+        version=latent_stage.ENCODE_VERSION,
+        check=CHECK,
+        settings=lambda wildcards: LATENT_ENCODING[wildcards.layout],
+        flags=lambda wildcards: as_flags(
+            {
+                **latent_root_flags(wildcards.layout),
+                **LATENT_MODEL_FLAGS,
+                "stage": LATENT_PLACES[wildcards.layout].stage,
+                "folder": LATENT_FOLDERS[wildcards.layout],
+                "redo": CONFIG.redo.latents,
+            }
+        ),
+    shell:
+        step("encode_latents", verify=CONFIG.verify, device=CONFIG.latents.device)
+        + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --threads={threads} {params.settings} 2> {log:q}"
+
+
+rule verify_latents:
+    input:
+        manifest=lambda wildcards: LATENTS_ENCODED[wildcards.layout, wildcards.shard],
+    output:
+        manifest=latent_pattern("verify_latents"),
+    log:
+        LOGS / "verify_latents" / "{layout}.{shard}.{key}.log",
+    benchmark:
+        LOGS / "verify_latents" / "{layout}.{shard}.{key}.tsv"
+    conda:
+        "../envs/latents.yaml"
+    threads: CONFIG.latents.workers
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * (1000 + 1000 * CONFIG.latents.workers),
+        runtime=lambda wildcards, attempt: attempt * 120,
+    params:
+        version=latent_stage.VERIFY_VERSION,
+        check=CHECK,
+        settings=lambda wildcards: as_flags({"level": CONFIG.latents.level, "model": CONFIG.latents.model, "layout": wildcards.layout}),
+        flags=lambda wildcards: as_flags(
+            {"stage": LATENT_PLACES[wildcards.layout].stage, "folder": LATENT_FOLDERS[wildcards.layout], "redo": CONFIG.redo.latents}
+        ),
+    shell:
+        step("verify_latents", verify=CONFIG.verify)
+        + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
+
+
+for layout in LATENT_ROWS:
+
+    # one rule a folder: its mark bears the key of what its files, whose names are fixed, were written for
+    rule:
+        name:
+            f"write_latents_manifest_{layout}"
+        input:
+            manifests=BRANCHES[f"latents_{layout}"]["manifests"],
+        output:
+            built=LATENT_BUILT[layout],
+        log:
+            LOGS / "write_latents_manifest" / f"{layout}.log",
+        benchmark:
+            LOGS / "write_latents_manifest" / f"{layout}.tsv"
+        conda:
+            "../envs/latents.yaml"
+        resources:
+            mem_mb=lambda wildcards, attempt: attempt * 1000,
+            runtime=30,
+        params:
+            version=latent_stage.MANIFEST_VERSION,
+            settings=f"{LATENT_ENCODING[layout]} {as_flags({'start': CONFIG.latents.start})}",
+            flags=as_flags({**LATENT_MODEL_FLAGS, "stage": LATENT_PLACES[layout].stage, "folder": LATENT_FOLDERS[layout], "key": LATENT_KEYS[layout]}),
+            shards=list(LATENT_ROWS[layout]),
+        shell:
+            step("write_latents_manifest") + " {params.flags} {params.settings} --shard {params.shards:q} 2> {log:q}"

@@ -1,0 +1,46 @@
+"""Encode the planned samples of one work shard: one .pt file each, from both videos and the embedding of its prompt."""
+
+import sys
+from pathlib import Path
+
+import _latents
+import _src  # noqa: F401
+from shardwork import command, flags
+from shardwork.errors import Fault
+from shardwork.place import retract_manifests, set_aside, the_manifest
+from shardwork.run import run_guard
+from vidlatents.card import text_card, vae_card
+from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items, spoilt_texts
+from vidlatents.settings import EncodeFlags
+from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, latents_place, text_place
+
+arguments = command.parser(__doc__)
+arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
+flags.add_shard_flags(arguments)
+_latents.add_root_flags(arguments)
+_latents.add_model_flags(arguments)
+command.add_settings(arguments, EncodeFlags)
+
+
+def main(args, how=None) -> int:
+    settings = command.settings_from(args, EncodeFlags)
+    text = text_card(args.text_encoder or args.weights, args.books / "models")
+    card = vae_card(args.weights, settings.model, args.books / "models")
+    model = VaeModel(args.weights, settings.model, settings.dtype, args.device, card)
+    place, texts = latents_place(args.stage, args.folder), text_place(args.books / "text")
+    encoder = Encoder(model, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
+    embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))
+    try:
+        run_guard(encoder.step(text), args.shard, lambda rows: encode_items(rows, embedded, encoder, text), PLAN_STEP, place, flags.options_from(args))
+    except Fault as fault:
+        if fault.code == "fault_stale":
+            retract_manifests(texts, TEXT_STEP, TEXT_SHARD)
+            for path in spoilt_texts(embedded, texts):
+                if path.exists():
+                    set_aside(path, texts)
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main, arguments))

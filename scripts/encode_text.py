@@ -1,0 +1,37 @@
+"""Encode each unique prompt of a run once; the text encoder is loaded once, and only where a prompt has no embedding yet."""
+
+import sys
+from pathlib import Path
+
+import _latents
+import _src  # noqa: F401
+from shardwork import command, flags
+from shardwork.errors import print_error
+from shardwork.place import the_manifest
+from shardwork.run import run_shard
+from vidlatents.card import text_card
+from vidlatents.settings import TextFlags
+from vidlatents.stage import PLAN_STEP, TEXT_SHARD, latents_place, text_place
+from vidlatents.text_step import TextModel, text_items, text_step, truncation
+
+arguments = command.parser(__doc__)
+arguments.add_argument("--plan", type=Path, nargs="+", required=True, metavar="MANIFEST", help="shard manifests of plan_latents, of every folder")
+flags.add_run_flags(arguments)
+_latents.add_model_flags(arguments)
+command.add_settings(arguments, TextFlags)
+
+
+def main(args) -> int:
+    where, dtype = args.text_encoder or args.weights, command.settings_from(args, TextFlags).text_dtype
+    card = text_card(where, args.books / "models")
+    rows = [row for path in args.plan for row in the_manifest(latents_place(path.parents[2], path), PLAN_STEP, path.name.partition(".")[0])]
+    place = text_place(args.books / "text")
+    model = TextModel(where, dtype, args.device, card)
+    done = run_shard(text_step(model, args.threads), TEXT_SHARD, text_items(rows, place, card.short), place, flags.options_from(args))
+    for warning in filter(None, map(truncation, done)):
+        print_error(warning)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main, arguments))

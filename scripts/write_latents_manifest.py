@@ -1,0 +1,45 @@
+"""Write the manifest of a folder of latents, a description with models and settings, and a row for each sample that failed."""
+
+import sys
+from pathlib import Path
+
+import _latents
+import _src  # noqa: F401
+from shardwork import command
+from shardwork.errors import plain
+from shardwork.files import retract, write_bytes
+from shardwork.place import the_manifest
+from vidlatents.card import text_card, vae_card
+from vidlatents.dataset import described, lines, write_books
+from vidlatents.settings import EncodeFlags, SetSettings
+from vidlatents.stage import STEPS, latents_place, manifest_mark
+
+arguments = command.parser(__doc__)
+arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/latents_books/MODEL-LAYOUT")
+arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
+arguments.add_argument("--shard", nargs="+", required=True, help="the work shards that hold samples")
+arguments.add_argument("--start", default="first", help="as of plan_latents")
+arguments.add_argument("--key", default="by-hand", help="name of the mark that is left among the books: a digest of what the manifest is made for")
+_latents.add_model_flags(arguments)
+command.add_settings(arguments, EncodeFlags)
+
+
+def main(args) -> int:
+    settings = command.settings_from(args, EncodeFlags)
+    place = latents_place(args.stage, args.folder)
+    vae = vae_card(args.weights, settings.model, args.books / "models")
+    text = text_card(args.text_encoder or args.weights, args.books / "models")
+    planned, encoded, verified = ([row for shard in args.shard for row in the_manifest(place, step, shard)] for step in STEPS)
+    mark = manifest_mark(place, args.key)
+    for old in sorted(mark.parent.glob("*")):
+        retract(old)
+    about = described(vae, text, settings, SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan())
+    facts = write_books(planned, encoded, verified, place, about)
+    write_bytes(mark, f"{args.key}\n".encode())
+    for line in lines(facts, args.folder):
+        print(plain(line), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run(main, arguments))

@@ -1,0 +1,133 @@
+"""What a model is, from its files alone: no weights are loaded, so that a job with nothing to do costs nothing.
+
+Weights that are cut into other files are another card: their samples are encoded again. Digests are kept with sizes and times of the files, and taken again
+where one differs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from shardwork.digests import digest_value, seal, unseal, xxh3_file
+from shardwork.errors import DataError
+from shardwork.jsonio import Json, loads, read_json, write_json
+from vidlatents.models import HUB, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
+
+TINY_TEXT_PARAMETERS = 100_000_000
+"""Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
+WEIGHTS = (".safetensors", ".bin")
+TEXT_PARTS = (("text_encoder", "config.json"), ("tokenizer", "tokenizer_config.json"))
+VAE_PARTS = (("vae", "config.json"),)
+LONGEST_HEADER = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a model is.
+
+    name : of its kind.   config : digest of its configuration.   weights : digest of its weights' files, and of the tokenizer's.   parameters : int, 0 where
+    the files do not tell.   tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
+    """
+
+    name: str
+    config: str
+    weights: str
+    parameters: int
+    tiny: bool
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the fields for a fingerprint, manifest or report."""
+        return asdict(self)
+
+    @property
+    def short(self) -> str:
+        """Return 12 digits that tell this model from others."""
+        return digest_value(self.as_json())[:12]
+
+
+def local_part(where: str | Path, part: str, marker: str, hub: str, local_only: bool = False) -> Path:
+    """Return the local folder of a part of a model; what a hub id names is downloaded.
+
+    where, part, marker, hub : as of `models.find_part`.   Raises DataError (E_MODEL_MISSING).
+    """
+    path, subfolder = find_part(where, part, marker, hub)
+    if subfolder is None:
+        return Path(path)
+
+    def fetch() -> str:
+        from huggingface_hub import snapshot_download
+
+        return str(snapshot_download(path, allow_patterns=[f"{subfolder}/*"], local_files_only=local_only))
+
+    folder = Path(loaded(fetch, where, hub), subfolder)
+    if not (folder / marker).is_file():
+        raise missing(where, f"no {part}/{marker}", hub)
+    return folder
+
+
+def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
+    """Return the card of a video autoencoder.   kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING)."""
+    return _card(where, kind, VAE_PARTS, TINY_VAE_PARAMETERS, HUB[kind], books, local_only)
+
+
+def text_card(where: str | Path, books: Path | None = None, *, local_only: bool = False) -> Card:
+    """Return the card of a text encoder and its tokenizer. Raises DataError (E_MODEL_MISSING)."""
+    return _card(where, "umt5", TEXT_PARTS, TINY_TEXT_PARAMETERS, HUB["wan21"], books, local_only)
+
+
+def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], least: int, hub: str, books: Path | None, local_only: bool) -> Card:
+    folders = [local_part(where, part, marker, hub, local_only) for part, marker in parts]
+    files = {f"{number}/{path.name}": path for number, folder in enumerate(folders) for path in sorted(folder.iterdir()) if path.is_file()}
+    stats = {key: path.stat() for key, path in files.items()}
+    seen = [[key, stat.st_size, stat.st_mtime_ns] for key, stat in stats.items()]
+    note = None if books is None else books / f"{name}-{digest_value(seen)[:16]}.json"
+    if note is not None and (known := _noted(note, seen)) is not None:
+        return known
+    weights = [path for path in files.values() if path.suffix in WEIGHTS]
+    if not weights:
+        raise missing(where, "no weights", hub)
+    rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix in WEIGHTS or key.startswith("1/")]
+    parameters = sum(parameters_of(path, where, hub) for path in weights)
+    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < least)
+    if note is not None:
+        write_json(note, seal({"card": card.as_json(), "seen": seen}))
+    return card
+
+
+def _noted(path: Path, seen: list[list[Json]]) -> Card | None:
+    """Return the card that was noted for these very files, or None."""
+    try:
+        noted = unseal(read_json(path))
+    except (FileNotFoundError, DataError):
+        return None
+    return Card(**noted["card"]) if noted is not None and noted["seen"] == seen else None
+
+
+def _config(path: Path, where: str | Path, hub: str) -> Mapping[str, Any]:
+    try:
+        config = loads(path.read_bytes(), path)
+    except DataError as error:
+        raise missing(where, f"{path.name}: {error.found}", hub) from error
+    if not isinstance(config, dict):
+        raise missing(where, f"{path.name} is no JSON object", hub)
+    return config
+
+
+def parameters_of(path: Path, where: str | Path, hub: str) -> int:
+    """Return how many numbers a file of weights holds; 0 for a format that does not say. Raises DataError (E_MODEL_MISSING) for a damaged one."""
+    if path.suffix != ".safetensors":
+        return 0
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        try:
+            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else None
+        except ValueError:
+            header = None
+    if not isinstance(header, dict):
+        raise missing(where, f"{path.name} is damaged", hub)
+    return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")

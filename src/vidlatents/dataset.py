@@ -1,0 +1,97 @@
+"""What is written about a finished folder: its manifest, a description with models and settings, and what failed. All of it stands outside of the folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardwork.jsonio import Json, write_json, write_jsonl
+from shardwork.place import Place
+from shardwork.step import Fields
+from vidlatents.card import Card
+from vidlatents.encode_step import by_id
+from vidlatents.models import MODELS
+from vidlatents.plan import PlanSettings
+from vidlatents.read import RESIZE_RULE
+from vidlatents.settings import EncodeFlags
+from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
+from vidlatents.verify import sample_files
+
+TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
+PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "ignored", "unread")
+"""Fields of the plan that stand in a manifest's row too."""
+
+
+def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: Sequence[Fields], place: Place, about: Json) -> Json:
+    """Write manifest, description and failures of a folder; return the description.
+
+    planned, encoded, verified : all rows of the folder's steps.   about : what `described` says.
+    """
+    plans, made = by_id(planned), by_id(encoded)
+    passed = [row["id"] for row in verified if row["status"] == "ok" and made[row["id"]]["files"]]
+    rows = sorted((_row(plans[item], made[item]) for item in passed), key=lambda row: str(row["file"]))
+    failed = failures(planned, encoded, verified)
+    files = {str(row["file"]) for row in rows}
+    folder = place.folders[0]
+    facts = {
+        **about,
+        "bytes": sum(row["bytes"] for row in rows),
+        "codes": dict(Counter(str(row["code"]) for row in failed)),
+        "dropped_frames": sum(row["dropped"] for row in rows),
+        "encoded_frames": sum(row["used"] for row in rows),
+        "failed": len(failed),
+        "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in files],
+        "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
+        "samples": len(rows),
+        "sources": dict(Counter(str(row["source"]) for row in rows)),
+    }
+    write_jsonl(place.stage / MANIFEST, rows)
+    write_jsonl(place.stage / FAILURES, failed)
+    write_json(place.stage / DATASET, facts)
+    return facts
+
+
+def _row(plan: Fields, made: Fields) -> Fields:
+    ((name, seen),) = made["files"].items()
+    own = {key: value for key, value in made.items() if key not in ("status", "code", "files")}
+    return {**{key: plan[key] for key in PLANNED}, **own, "file": Path(name).name, "bytes": seen["bytes"]}
+
+
+def failures(*steps: Sequence[Fields]) -> list[Fields]:
+    """Return a row for each sample that was refused: its first verdict. uttid, path, code, found, expected, hint; step and code where an earlier stage refused.
+
+    steps : rows of plan, encode and verify, in this order.
+    """
+    found: dict[str, Fields] = {}
+    for rows in steps:
+        for row in rows:
+            if row["status"] != "ok":
+                found.setdefault(str(row["id"]), {key: value for key, value in row.items() if key != "status"})
+    return [found[item] for item in sorted(found)]
+
+
+def described(vae: Card, text: Card, flags: EncodeFlags, plan: PlanSettings) -> Json:
+    """Return what a folder is made with."""
+    kind = MODELS[flags.model]
+    tiny = vae.tiny or text.tiny
+    settings = {**flags.settings(), "fallback_gib": flags.fallback_gib, "memory_gib": flags.memory_gib, "resize": RESIZE_RULE, "start": plan.start}
+    return {
+        "format": "one dictionary a file, <uttid>_<frames>_<height>_<width>.pt; see docs/latents_format.md",
+        "model": {**vae.as_json(), "patch": kind.patch, "spatial": kind.spatial, "temporal": kind.temporal, "z": kind.z},
+        "note": TINY_NOTE if tiny else "",
+        "settings": settings,
+        "text_encoder": text.as_json(),
+        "tiny": tiny,
+        "version": MANIFEST_VERSION,
+    }
+
+
+def lines(facts: Json, folder: Path) -> list[str]:
+    """Return a description as lines for people; the last one says most."""
+    shown = [f"warning: {name}: no sample of this dataset: a loader that reads every .pt fails on it: take it away" for name in facts["foreign"]]
+    shown += [f"note: {count} samples would be ignored by the public trainer ({reason})" for reason, count in sorted(facts["ignored_by_trainer"].items())]
+    if facts["dropped_frames"]:
+        shown.append(f"note: {facts['dropped_frames']} frames of buckets fill no window and are dropped")
+    text = f"latents: {facts['samples']} samples in {folder} ({facts['settings']['model']}, {facts['settings']['layout']}), {facts['failed']} failed"
+    return [*shown, f"{text}; {facts['note']}" if facts["note"] else text]

@@ -1,0 +1,224 @@
+"""The step encode_latents, as `shardwork` runs it: a planned pair and its prompt's embedding become one .pt file; the autoencoder is loaded once a worker.
+
+No file of a sample can say what it was made for, since its seven keys are fixed: a note among the books does. A file without one is verified in full, against
+its prompt, its embedding and the first frame of its video, and adopted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardwork.digests import both_digests, seal, unseal
+from shardwork.errors import DataError, Fault
+from shardwork.jsonio import Json, read_json, write_json
+from shardwork.place import Place
+from shardwork.step import Fields, Item, Step, quarantined, upstream
+from vidlatents.card import Card
+from vidlatents.codes import SampleRefused
+from vidlatents.members import Roots, sample_from
+from vidlatents.models import MODELS
+from vidlatents.plan_step import digest_of
+from vidlatents.read import RESIZE_RULE, Probe, first_frame, read_pair
+from vidlatents.records import Sample
+from vidlatents.settings import EncodeFlags
+from vidlatents.stage import ENCODE_STEP, ENCODE_VERSION, PLAN_STEP, TEXT_STEP, embedding_of, output_of, sidecar_of
+from vidlatents.text_step import read_embedding, stale_text
+from vidlatents.tiling import Tiling
+
+if TYPE_CHECKING:
+    import torch
+
+    from vidlatents.models import Vae
+
+Load = Callable[["VaeModel", int], "Vae"]
+KEPT = ("source", "num_frame", "height", "width", "sections", "used", "dropped", "prompt_digest", "uttid")
+"""Fields of the plan that stand in a finished sample's row too."""
+READ = ("start", "num_frame", "height", "width", "crop", "prompt", "prompt_digest", "video_digest", "control_digest", "uttid")
+"""Fields of the plan that decide a file's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class VaeModel:
+    """An autoencoder to load.   where : folder or hub id.   kind, dtype, device : as of `models.load_vae`, auto, cpu or gpu.   card : what it must be."""
+
+    where: str
+    kind: str
+    dtype: str
+    device: str
+    card: Card
+
+
+def load(model: VaeModel, threads: int) -> Vae:
+    """Return the autoencoder, on `threads` threads of the processor. Raises DataError (E_MODEL_KIND, E_MODEL_MISSING)."""
+    import torch
+
+    from vidlatents.device import pick, quiet
+    from vidlatents.models import load_vae
+
+    torch.set_num_threads(threads)
+    quiet("diffusers")
+    return load_vae(model.where, model.kind, getattr(torch, model.dtype), pick(model.device))
+
+
+_loaded = cache(lambda model, threads, how: how(model, threads))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """All that encodes a sample; goes to workers.   roots : where the videos of each source are.   how : loads the autoencoder."""
+
+    model: VaeModel
+    flags: EncodeFlags
+    roots: Roots
+    place: Place
+    texts: Place
+    threads: int = 1
+    how: Load = load
+
+    def step(self, encoder: Card) -> Step:
+        """Return the step.   encoder : of the text."""
+        settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": encoder.as_json(), "vae": self.model.card.as_json()}
+        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt)
+
+    def make(self, item: Item) -> Fields:
+        """Encode a sample, publish its file, and note what for. Raises Fault (fault_stale) where a video or embedding is not the planned one."""
+        from vidlatents.encode import EncodeSettings, encode_pair, seeds
+        from vidlatents.store import Content, picture, save_sample
+
+        (out,), row = item.outputs, item.inputs["row"]
+        sample = self._sample(row)
+        for name, path in (("video", sample.video), ("control", sample.control)):
+            if (digest := digest_of(path)) != row[f"{name}_digest"]:
+                raise Fault("fault_stale", path.name, f"digest {digest}", f"{row[f'{name}_digest']} as planned", "run the same command again")
+        embed, mask = self._embedding(item)
+        pair = read_pair(sample, _probes(row))
+        vae = _loaded(self.model, self.threads, self.how)
+        first, second = (Tiling(**one) if one else None for one in (item.inputs["tiling"], item.inputs["fallback"]))
+        settings = EncodeSettings(self.flags.layout, self.flags.how, first, second)  # type: ignore[arg-type]
+        try:
+            found = encode_pair(vae, pair.rgb, pair.control, settings, seeds(self.flags.seed, sample.uttid), where=sample.uttid)
+        except DataError as error:
+            if isinstance(error, Fault):
+                raise
+            raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, row["video"]) from error
+        content = Content(found.video, found.control, embed, mask, picture(pair.rgb[0]), sample.prompt)
+        save_sample(out, content)
+        return self._noted(item, out, found.tiling.as_json() if found.tiling else None)
+
+    def adopt(self, item: Item) -> Fields | None:
+        """Return the fields of a file that was made for this very item, or that no note is about and that verification in full cannot tell from one."""
+        (out,) = item.outputs
+        try:
+            noted = unseal(read_json(sidecar_of(self.place, item.id)))
+        except DataError:
+            noted = None
+        except FileNotFoundError:
+            return self._noted(item, out, item.inputs["tiling"]) if self._is_sample(item) else None
+        if noted is None or noted["fingerprint"] != item.fingerprint or both_digests(out)[0] != noted["xxh3"]:
+            return None
+        return dict(noted["fields"])
+
+    def _noted(self, item: Item, out: Path, tiling: Json) -> Fields:
+        """Return a finished sample's fields, once they are noted."""
+        xxh3, sha256 = both_digests(out)
+        fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, "sha256": sha256, "tiling": tiling, "tiny": int(self.model.card.tiny)}
+        write_json(sidecar_of(self.place, item.id), seal({"fields": fields, "fingerprint": item.fingerprint, "xxh3": xxh3}))
+        return fields
+
+    def _is_sample(self, item: Item) -> bool:
+        """Whether a file is a sample of this item as far as can be told without encoding it."""
+        import numpy as np
+        import torch
+
+        from vidlatents.store import load_sample
+        from vidlatents.verify import Look, verify_file
+
+        (out,) = item.outputs
+        sample = self._sample(item.inputs["row"])
+        if verify_file(out, Look("full", None, MODELS[self.flags.model], self.flags.layout)):
+            return False
+        stored, (embed, mask) = load_sample(out), self._embedding(item)
+        same_text = torch.equal(stored["prompt_embed"].to(embed.dtype), embed) and torch.equal(stored["prompt_attention_mask"], mask)
+        if not same_text or stored["prompt_raw"] != sample.prompt:
+            return False
+        return np.array_equal(np.asarray(stored["first_frames_image"]), first_frame(sample))
+
+    def _embedding(self, item: Item) -> tuple[torch.Tensor, torch.Tensor]:
+        path = embedding_of(self.texts, item.inputs["row"]["prompt_digest"], item.inputs["encoder"])
+        if not path.is_file() or digest_of(path) != item.inputs["embedding"]:
+            raise stale_text(path.name, "another digest, or no such file")
+        return read_embedding(path)
+
+    def _sample(self, row: Fields) -> Sample:
+        sample = sample_from(row, self.roots)
+        return replace(sample, cut=(row["start"], row["start"] + sample.num_frame))
+
+
+def _probes(row: Fields) -> tuple[Probe, Probe]:
+    """Return what the plan saw of both videos, which are alike."""
+    one = Probe(row["frames"], row["source_height"], row["source_width"], Fraction(row["fps"]) if row["fps"] else None, None)
+    return one, one
+
+
+def encode_items(planned: Sequence[Fields], texts: Mapping[str, Fields], encoder: Encoder, text: Card) -> list[Item]:
+    """Return an item for every row of a shard manifest of plan_latents; what earlier steps refused comes with its verdict.
+
+    texts : rows of encode_text by id, the digest of a cleaned prompt.   Raises Fault (fault_stale) for a prompt without a row.
+    """
+    return [_item(row, texts, encoder, text) for row in planned]
+
+
+def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder, text: Card) -> Item:
+    if row["status"] != "ok":
+        return Item(row["id"], None, verdict=upstream(row, PLAN_STEP))
+    if row.get("elsewhere"):
+        return Item(row["id"], None, verdict=row)
+    out = (output_of(encoder.place, row["name"]),)
+    if (embedded := texts.get(row["prompt_digest"])) is None:
+        raise stale_text(f"prompt of {row['uttid']}", "no row")
+    if embedded["status"] != "ok":
+        return Item(row["id"], None, out, verdict={**upstream(embedded, TEXT_STEP), "id": row["id"], "status": "quarantined", **_why(embedded)})
+    try:
+        tiles = encoder.flags.tilings(row["height"], row["width"])
+    except DataError as error:
+        return Item(row["id"], None, out, verdict=quarantined(row["id"], error))
+    (seen,) = embedded["files"].values()
+    first, second = (one.as_json() if one else None for one in tiles)
+    sample = sample_from(row, encoder.roots)
+    inputs = {
+        "row": {name: row[name] for name in {*READ, *KEPT, *NEEDED}},
+        "encoder": text.short,
+        "embedding": seen["digest"],
+        "tiling": first,
+        "fallback": second,
+    }
+    return Item(row["id"], inputs, out, watched=(sample.video, sample.control))
+
+
+NEEDED = ("bucket_key", "control", "cut", "fps", "frames", "source_height", "source_width", "video")
+"""Further fields of the plan that reading a pair takes."""
+
+
+def _why(row: Fields) -> Fields:
+    return {name: row[name] for name in ("where", "found", "expected", "hint")}
+
+
+def by_id(rows: Sequence[Fields]) -> dict[str, Fields]:
+    """Return rows by their ids."""
+    return {str(row["id"]): row for row in rows}
+
+
+def spoilt_texts(texts: Mapping[str, Fields], place: Place) -> list[Path]:
+    """Return the embeddings that are not what their rows say."""
+    found = []
+    for row in texts.values():
+        for name, seen in row.get("files", {}).items():
+            path = place.stage / name
+            if not path.is_file() or digest_of(path) != seen["digest"]:
+                found.append(path)
+    return found

@@ -1,0 +1,121 @@
+"""The members of a sample set, each with the id that the workflow knows it by. Standard library alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardwork.digests import digest_value
+from shardwork.errors import DataError
+from shardwork.step import Fields, quarantined
+from shardwork.tables import Row
+from vidlatents.codes import SampleRefused
+from vidlatents.records import Records, Sample, duplicates, folded, name_of
+from vidlatents.sources import Own
+from vidlatents.stage import KEY, item_id
+
+Roots = Mapping[str, tuple[Path, Path]]
+"""Source -> the folders that its videos and its control videos count from."""
+FIELDS = ("uttid", "prompt", "bucket_key", "num_frame", "height", "width")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a set.   id : of its item.   source : events, clips or records.   sample : None where `verdict` says what became of it."""
+
+    id: str
+    uttid: str
+    source: str
+    sample: Sample | None
+    verdict: Fields | None = None
+
+    def row(self) -> Row:
+        """Return what decides the member's work shard and whether it is planned again."""
+        found = [name_of(self.sample), self.sample.source] if self.sample else [(self.verdict or {}).get("code"), (self.verdict or {}).get("found")]
+        return {"id": self.id, KEY: self.uttid, "source": self.source, "digest": digest_value(found)}
+
+
+def own_row(uttid: str, source: str, about: str = "") -> Row:
+    """Return the row of a member that this pipeline makes itself: its frames and size are not known before.   about : what else decides its plan."""
+    return {"id": uttid, KEY: uttid, "source": source, "digest": digest_value(about)}
+
+
+def own_members(own: Own, source: str) -> list[Member]:
+    """Return the members of this pipeline's own. One of the other layout's folder passes without a file."""
+    members = [Member(uttid, uttid, source, sample) for uttid, sample in own.samples]
+    members += [Member(error.uttid, error.uttid, source, None, _refusal(error.uttid, error)) for error in own.refused]
+    members += [Member(str(row["id"]), str(row["id"]), source, None, row) for row in own.upstream]
+    passed: Fields = {"status": "ok", "code": "ok", "files": {}, "elsewhere": 1}
+    return members + [Member(uttid, uttid, source, None, {**passed, "id": uttid}) for uttid in own.elsewhere]
+
+
+def record_members(records: Records) -> list[Member]:
+    """Return a member for every record. One that was refused has its place in the file for a uttid; of records of one name none is taken."""
+    twice = {error.where: error for error in duplicates(records.samples)}
+    members = []
+    for where, sample in records.samples:
+        item = item_id(name_of(sample).removesuffix(".pt"))
+        if error := twice.get(where):
+            item = f"{item[:80]}_{item_id(where)[-19:]}"  # ids of one name must not meet
+            members.append(Member(item, sample.uttid, "records", None, _refusal(item, error)))
+        else:
+            members.append(Member(item, sample.uttid, "records", sample))
+    refused = [(item_id(error.where), error) for error in records.refused]
+    return members + [Member(item, error.where, "records", None, _refusal(item, error)) for item, error in refused]
+
+
+def _refusal(item: str, error: SampleRefused) -> Fields:
+    return quarantined(item, error)
+
+
+def refuse_shared_names(members: Iterable[Member]) -> list[Member]:
+    """Return the members, a record refused (E_DUP_OUTPUT) whose file would have the name of one of this pipeline's own."""
+    held = list(members)
+    own = {folded(name_of(one.sample)): one for one in held if one.sample and one.source != "records"}
+    return [_without_shared(one, own) for one in held]
+
+
+def _without_shared(one: Member, own: Mapping[str, Member]) -> Member:
+    if one.sample is None or one.source != "records" or (other := own.get(folded(name_of(one.sample)))) is None:
+        return one
+    found = f"{name_of(one.sample)!r} beside {other.source} {other.uttid!r}"
+    error = SampleRefused("E_DUP_OUTPUT", one.uttid, found, "a name of its own", uttid=one.uttid)
+    return Member(one.id, one.uttid, one.source, None, _refusal(one.id, error))
+
+
+def check_ids(rows: Iterable[Row]) -> list[Row]:
+    """Return rows whose ids all differ. Raises DataError (duplicate_id)."""
+    held, seen = list(rows), dict[str, str]()
+    for row in held:
+        if (first := seen.setdefault(row["id"], row["source"])) != row["source"]:
+            raise DataError("duplicate_id", repr(row["id"]), f"in {first} and in {row['source']}", "one sample an id", "rename the record's uttid")
+    return held
+
+
+def fields_of(sample: Sample, source: str, roots: Roots) -> Fields:
+    """Return a sample as a row can hold it: its videos relative to the roots of its source."""
+    videos, controls = roots[source]
+    return {
+        **{name: getattr(sample, name) for name in FIELDS},
+        "source": source,
+        "video": os.path.relpath(sample.video, videos),
+        "control": os.path.relpath(sample.control, controls),
+        "cut": list(sample.cut) if sample.cut else None,
+        "crop": list(sample.crop) if sample.crop else None,
+    }
+
+
+def sample_from(fields: Fields, roots: Roots, record: Fields | None = None) -> Sample:
+    """Return the sample that `fields_of` wrote.   record : what it was read from."""
+    videos, controls = roots[str(fields["source"])]
+    cut, crop = fields["cut"], fields["crop"]
+    return Sample(
+        video=videos / fields["video"],
+        control=controls / fields["control"],
+        cut=(cut[0], cut[1]) if cut else None,
+        crop=(crop[0], crop[1], crop[2], crop[3]) if crop else None,
+        source=record or {},
+        **{name: fields[name] for name in FIELDS},
+    )

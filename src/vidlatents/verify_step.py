@@ -1,0 +1,48 @@
+"""The step verify_latents, as `shardwork` runs it: every finished file is looked at, as far as the level says; one that is no sample is set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from shardwork.digests import xxh3_file
+from shardwork.errors import Fault
+from shardwork.place import Place
+from shardwork.step import Fields, Item, Step, upstream
+from vidlatents.codes import HINT_REMAKE, SampleRefused
+from vidlatents.models import MODELS
+from vidlatents.stage import ENCODE_STEP, VERIFY_STEP, VERIFY_VERSION
+from vidlatents.verify import Entry, Look, verify_file
+
+
+def verify_step(level: str, model: str, layout: str) -> Step:
+    """Return the step that verifies a file.   level : one of verify.LEVELS.   model, layout : what it must be of."""
+    settings = {"level": level, "model": model, "layout": layout}
+    return Step(VERIFY_STEP, VERIFY_VERSION, settings, partial(_verify, level=level, model=model, layout=layout), guards=True)
+
+
+def verify_items(rows: Sequence[Fields], place: Place) -> list[Item]:
+    """Return an item for every row of a shard manifest of encode_latents; what earlier steps refused comes with its verdict."""
+    items = []
+    for row in rows:
+        if row["status"] != "ok":
+            items.append(Item(row["id"], None, verdict=upstream(row, ENCODE_STEP)))
+        elif not row["files"]:
+            items.append(Item(row["id"], None, verdict=row))
+        else:
+            ((name, seen),) = row["files"].items()
+            path = place.stage / name
+            inputs = {"digest": seen["digest"], "bytes": seen["bytes"], "sha256": row["sha256"], "uttid": row["uttid"]}
+            items.append(Item(row["id"], inputs, watched=(path,)))
+    return items
+
+
+def _verify(item: Item, level: str, model: str, layout: str) -> Fields:
+    (path,), inputs = item.watched, item.inputs
+    if not path.is_file() or (level != "size" and xxh3_file(path) != inputs["digest"]):
+        found = "another digest" if path.is_file() else "no such file"
+        raise Fault("fault_stale", path.name, found, f"{inputs['digest']} as written", "run the same command again: it is made anew")
+    look = Look(level, {path.name: Entry(inputs["bytes"], inputs["sha256"])}, MODELS[model], layout)
+    for finding in verify_file(path, look):
+        raise SampleRefused(finding.code, finding.file, finding.found, finding.expected, HINT_REMAKE, inputs["uttid"], path.name)
+    return {"level": level}
