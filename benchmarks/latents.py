@@ -14,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
@@ -27,9 +29,20 @@ from benchmarks.latents_memory import MIDDLE, write_vae
 HEIGHT, WIDTH, FRAMES = 240, 320, 33
 WAN21 = {**MIDDLE, "base_dim": 96, "num_res_blocks": 2}
 WAN22 = {
-    **{"base_dim": 160, "decoder_base_dim": 256, "z_dim": 48, "dim_mult": [1, 2, 4, 4], "num_res_blocks": 2, "temperal_downsample": [False, True, True]},
-    **{"is_residual": True, "patch_size": 2, "in_channels": 12, "out_channels": 12, "scale_factor_spatial": 16, "scale_factor_temporal": 4},
-    **{"latents_mean": [0.0] * 48, "latents_std": [1.0] * 48},
+    "base_dim": 160,
+    "decoder_base_dim": 256,
+    "z_dim": 48,
+    "dim_mult": [1, 2, 4, 4],
+    "num_res_blocks": 2,
+    "temperal_downsample": [False, True, True],
+    "is_residual": True,
+    "patch_size": 2,
+    "in_channels": 12,
+    "out_channels": 12,
+    "scale_factor_spatial": 16,
+    "scale_factor_temporal": 4,
+    "latents_mean": [0.0] * 48,
+    "latents_std": [1.0] * 48,
 }
 
 
@@ -37,7 +50,7 @@ class Clock:
     """CPU seconds of this process by part; what is timed within another part is taken out of it."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
         self._within = [0.0]
 
     @contextmanager
@@ -76,7 +89,7 @@ def write_samples(root: Path, count: int) -> Path:
         (root / "videos").mkdir(parents=True, exist_ok=True)
         (root / "videos" / video.name).symlink_to(video)
         (root / "control_videos").mkdir(exist_ok=True)
-        ffv1.encode(root / "control_videos" / video.name, gradients, *frames[0].shape[:2], rate)
+        ffv1.encode(root / "control_videos" / video.name, gradients, frames[0].shape[0], frames[0].shape[1], rate or Fraction(25))
         starts += [(video.name, start) for start in range(0, len(frames) - FRAMES + 1, FRAMES)]
     bucket = {"bucket_key": "benchmark", "bucket_num_frame": FRAMES, "bucket_height": HEIGHT, "bucket_width": WIDTH}
     records = [
@@ -109,7 +122,7 @@ def shares(room: Path, count: int) -> None:
     warm = load_text(room / "tiny", torch.float32, "cpu")  # brings in the libraries' lazy parts, as imports
     warm.encode(["a"])
     load_vae(room / "tiny", "wan21", torch.float32, "cpu")
-    clock, seen = Clock(), {}
+    clock, seen = Clock(), dict[str, tuple]()
     with clock.part("records and plan, every frame decoded"):
         records = read_records(table, RecordSettings(room / "videos", room / "control_videos"))
         plan = make_plan(records.samples, records.refused, PlanSettings(), probe=lambda sample: seen.setdefault(sample.uttid, probe_pair(sample)))
@@ -135,10 +148,10 @@ def shares(room: Path, count: int) -> None:
     with clock.part("verify at the highest level"):
         if (report := verify_folder(room / "out", Look("sha256", manifest))).findings:
             raise SystemExit(str(report.findings))
-    total = clock.seconds.total()
+    total = sum(clock.seconds.values())
     beside = total - clock.seconds["autoencoder forward"] - clock.seconds["text forward"]
     print(f"\n{count} samples of {FRAMES}x{HEIGHT}x{WIDTH}, one thread, imports apart:")
-    for name, seconds in clock.seconds.most_common():
+    for name, seconds in sorted(clock.seconds.items(), key=lambda one: -one[1]):
         print(f"  {name:42} {seconds:8.2f} CPU s {seconds / total:7.2%}")
     print(f"  all but the models' forward                {beside:8.2f} CPU s {beside / total:7.2%}, at most 5 %")
 
@@ -154,7 +167,7 @@ def operations() -> None:
     print("\noperations of one section of 33 frames, TFLOP (counted without values):")
     for name, config, size in (("base_dim 32", MIDDLE, (HEIGHT, WIDTH)), ("Wan2.1", WAN21, (480, 1920)), ("Wan2.2 5B", WAN22, (480, 1920))):
         with torch.device("meta"):
-            vae = AutoencoderKLWan(**config).eval()
+            vae: Any = AutoencoderKLWan(**config)
             pixels = torch.empty(1, 3, FRAMES, *size)
         counts = []
         for tiled in (False, True):
@@ -171,10 +184,10 @@ def operations() -> None:
 def append(room: Path, count: int) -> None:
     """Finish samples that were not worked on, and print what it takes to see that nothing is to do."""
     from shardwork.digests import seal
+    from shardwork.journal import look
     from shardwork.jsonio import dumps
     from shardwork.run import Options, run_shard
     from shardwork.step import Item, Source, Step
-    from shardwork.journal import look
     from tests.vidlatents.tiny_models import content
     from vidlatents.stage import latents_place
     from vidlatents.store import save_sample
@@ -205,7 +218,7 @@ def append(room: Path, count: int) -> None:
         item = Item(f"{name}_33_32_48", {"row": {"uttid": name, "prompt": "p" * 80, "start": 0, "crop": None}}, (out,), tuple(watched), sources)
         items.append(item)
         seen = [{os.path.relpath(path, books): look(path, False) for path in paths} for paths in ((out,), watched)]
-        seen[0] = {key: {**value, "digest": "0" * 32} for key, value in seen[0].items()}
+        seen[0] = {key: {**(value or {}), "digest": "0" * 32} for key, value in seen[0].items()}
         row = {"id": item.id, "fingerprint": step.fingerprint(item, 0), "files": seen[0], "watched": seen[1], "fields": {"uttid": name, "sha256": "0" * 64}}
         lines.append(dumps(seal(row)) + "\n")
     journal = place.journal(step.name, "0000")

@@ -53,8 +53,9 @@ def measure(name: str, folder: Path, size: tuple[int, int], tile: tuple[int, int
     import numpy as np
     import torch
 
-    from vidlatents.encode import EncodeSettings, Tiling, encode_pair, seeds
+    from vidlatents.encode import EncodeSettings, encode_pair, seeds
     from vidlatents.models import load_vae
+    from vidlatents.tiling import Tiling
 
     def encode(vae, height: int, width: int, tiling: Tiling | None) -> None:
         rgb, control = np.random.default_rng(0).integers(0, 256, (2, FRAMES, height, width, 3), np.uint8)
