@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from shardwork.digests import digest_value, new_xxh3
 from shardwork.errors import DataError
 from shardwork.jsonio import Json
+from vidlatents.buckets import latent_shape, used_frames
 
 if TYPE_CHECKING:
     import torch
 
-SECTION_FRAMES = 33
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TINY_VAE_PARAMETERS = 20_000_000
 """Fewer parameters than any released Wan autoencoder has (127 million and 705 million): its weights are no real ones."""
@@ -40,16 +40,9 @@ class ModelKind:
     temporal: int
     patch: int
 
-    def latent_frames(self, frames: int) -> int:
-        """Return the latent frames of a window of `frames`: the first stands alone."""
-        return 1 + (frames - 1) // self.temporal
-
     def shape(self, layout: str, frames: int, height: int, width: int) -> tuple[int, ...]:
-        """Return the shape of a sample's latent: (S, z, 9, h, w) for `sections`, (z, t, h, w) for `whole`.   Source: latents spec, "Latents"."""
-        size = (height // self.spatial, width // self.spatial)
-        if layout == "sections":
-            return (frames // SECTION_FRAMES, self.z, self.latent_frames(SECTION_FRAMES), *size)
-        return (self.z, self.latent_frames(frames), *size)
+        """Return the shape of a sample's latent. Raises SampleRefused (E_WINDOW, E_FRAMES_4N1)."""
+        return latent_shape(used_frames(frames, layout, self.temporal), layout, self.z, self.spatial, (height, width))
 
 
 MODELS: Mapping[str, ModelKind] = {

@@ -10,7 +10,7 @@ from PIL import Image, PngImagePlugin
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import content, frames, of, text_encoder, vae
 from vidlatents.encode import EncodeSettings, encode_pair
-from vidlatents.store import Content, load_sample, picture, picture_of_values, save_sample
+from vidlatents.store import Content, load_sample, picture, save_sample
 
 SEVEN = ["vae_latent", "control_latent", "prompt_embed", "prompt_attention_mask", "first_frames_image", "prompt_raw", "control_type"]
 
@@ -152,12 +152,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypa
     with pytest.raises(OSError, match="No space"):
         save_sample(saved, content(seed=1))
     assert saved.read_bytes() == before and list(saved.parent.iterdir()) == [saved]
-
-
-def test_every_grey_code_comes_back_from_its_value():
-    codes = np.arange(256, dtype=np.uint8).repeat(3).reshape(16, 16, 3)
-    values = torch.from_numpy(codes.copy()).permute(2, 0, 1).float() / 127.5 - 1
-    assert np.array_equal(np.asarray(picture_of_values(values)), codes)
 
 
 def test_a_file_is_a_zip_that_any_reader_opens(saved):
