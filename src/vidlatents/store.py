@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +72,11 @@ def save_sample(path: Path, content: Content) -> None:
     values: dict[str, Any] = {name: _own(getattr(content, name)) for name in TENSORS}
     values["first_frames_image"] = picture(np.asarray(image.convert("RGB")))
     values["prompt_raw"], values["control_type"] = content.prompt_raw, CONTROL_TYPE
+    # to memory first: given a path torch writes its name into the bytes, and of a full disk it makes an error of its own
+    buffer = io.BytesIO()
+    torch.save(values, buffer)
     with atomic_path(path, _check_whole) as temp, open(temp, "wb") as file:
-        torch.save(values, file)  # to a file object: given a path, torch writes its name into the bytes
+        file.write(buffer.getbuffer())
 
 
 def _check_whole(path: Path) -> None:
