@@ -66,6 +66,6 @@ def latent_controls(rows):
     return list(found)
 
 
-def latent_pattern(name, key="{key}"):
-    """Return the pattern of a step's shard manifests, of every layout."""
-    return f"{LATENT_BOOKS}/{CONFIG.latents.model}-{{layout}}/shards/{name}/{{shard}}.{key}.jsonl"
+def latent_pattern(name, books="latents_books"):
+    """Return the pattern of a step's shard manifests, of every layout.   books : the folder of the run that they are in."""
+    return f"{RUN}/{books}/{CONFIG.latents.model}-{{layout}}/shards/{name}/{{shard}}.{{key}}.jsonl"

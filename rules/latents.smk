@@ -21,6 +21,7 @@ LATENT_FOLDERS = {layout: RUN / "latents" / latent_stage.folder_of(CONFIG.latent
 LATENT_PLACES = {
     layout: latent_stage.latents_place(LATENT_BOOKS / latent_stage.folder_of(CONFIG.latents.model, layout), folder) for layout, folder in LATENT_FOLDERS.items()
 }
+LATENT_PLANS = {layout: latent_stage.plans_place(RUN / "latents_plans" / latent_stage.folder_of(CONFIG.latents.model, layout)) for layout in LAYOUTS}
 LATENT_TEXTS = latent_stage.text_place(LATENT_BOOKS / "text")
 
 
@@ -34,7 +35,7 @@ LATENT_ROWS = {
 }
 LATENT_CONTROLS = {(layout, shard): latent_controls(rows) for layout, shards in LATENT_ROWS.items() for shard, rows in shards.items()}
 LATENTS_PLANNED = {
-    (layout, shard): LATENT_PLACES[layout].manifest(
+    (layout, shard): LATENT_PLANS[layout].manifest(
         latent_stage.PLAN_STEP,
         shard,
         key_of(
@@ -82,7 +83,9 @@ for layout, shards in LATENT_ROWS.items():
         "table": LATENT_TABLES,
         "flags": " ".join(
             (
-                as_flags({**latent_set_flags(layout), "stage": LATENT_PLACES[layout].stage, "folder": LATENT_FOLDERS[layout]}),
+                as_flags(
+                    {**latent_set_flags(layout), "stage": LATENT_PLACES[layout].stage, "plans": LATENT_PLANS[layout].stage, "folder": LATENT_FOLDERS[layout]}
+                ),
                 as_flags({"work_shards": CONFIG.latents.work_shards}),
                 LATENT_SETTINGS[layout],
             )
@@ -100,7 +103,7 @@ rule plan_latents:
         tables=[ancient(path) for path in LATENT_TABLES],
         controls=lambda wildcards: LATENT_CONTROLS[wildcards.layout, wildcards.shard],
     output:
-        manifest=latent_pattern("plan_latents"),
+        manifest=latent_pattern("plan_latents", "latents_plans"),
     log:
         LOGS / "plan_latents" / "{layout}.{shard}.{key}.log",
     benchmark:
@@ -118,8 +121,7 @@ rule plan_latents:
         flags=lambda wildcards: as_flags(
             {
                 **latent_set_flags(wildcards.layout),
-                "stage": LATENT_PLACES[wildcards.layout].stage,
-                "folder": LATENT_FOLDERS[wildcards.layout],
+                "stage": LATENT_PLANS[wildcards.layout].stage,
                 "redo": CONFIG.redo.latents,
             }
         ),
@@ -206,6 +208,7 @@ rule encode_latents:
                 **latent_root_flags(wildcards.layout),
                 **LATENT_MODEL_FLAGS,
                 "stage": LATENT_PLACES[wildcards.layout].stage,
+                "plans": LATENT_PLANS[wildcards.layout].stage,
                 "folder": LATENT_FOLDERS[wildcards.layout],
                 "redo": CONFIG.redo.latents,
             }
@@ -264,7 +267,15 @@ for layout in LATENT_ROWS:
         params:
             version=latent_stage.MANIFEST_VERSION,
             settings=f"{LATENT_ENCODING[layout]} {as_flags({'start': CONFIG.latents.start})}",
-            flags=as_flags({**LATENT_MODEL_FLAGS, "stage": LATENT_PLACES[layout].stage, "folder": LATENT_FOLDERS[layout], "key": LATENT_KEYS[layout]}),
+            flags=as_flags(
+                {
+                    **LATENT_MODEL_FLAGS,
+                    "stage": LATENT_PLACES[layout].stage,
+                    "plans": LATENT_PLANS[layout].stage,
+                    "folder": LATENT_FOLDERS[layout],
+                    "key": LATENT_KEYS[layout],
+                }
+            ),
             shards=list(LATENT_ROWS[layout]),
         shell:
             step("write_latents_manifest") + " {params.flags} {params.settings} --shard {params.shards:q} 2> {log:q}"

@@ -9,7 +9,7 @@ from sam3dvid import stage as clip_stage
 from sam3dvid.assets.filters import AssetFilter, select
 from shardwork import command
 from shardwork.errors import DataError
-from vidlatents.stage import latents_branch, latents_place
+from vidlatents.stage import latents_branch, latents_place, plans_place
 
 
 def add_branch_flags(arguments) -> None:
@@ -33,6 +33,7 @@ def add_branch_flags(arguments) -> None:
     arguments.add_argument("--first", type=command.whole(0), default=0, help="clips: number of the first clip (default: 0)")
     command.add_settings(arguments, AssetFilter)
     arguments.add_argument("--folder", type=Path, help="latents: their folder, results/RUN/latents/MODEL-LAYOUT")
+    arguments.add_argument("--plans", type=Path, help="latents: the stage of plan_latents, results/RUN/latents_plans/MODEL-LAYOUT")
     _latents.add_set_flags(arguments)
 
 
@@ -62,7 +63,7 @@ def _clips(args):
 def _latents_of(args):
     rows = _latents.set_rows(args)
     place = latents_place(args.stage, args.folder, frozenset(row["id"] for row in rows if row["source"] != "records"))
-    return latents_branch(args.layout, _latents.shards_of(rows, args.work_shards), place)
+    return latents_branch(args.layout, _latents.shards_of(rows, args.work_shards), plans_place(args.plans), place)
 
 
 BRANCHES = {
@@ -80,8 +81,8 @@ NEEDED = {
     "polyhaven": ("table", "pool"),
     "sa1b": ("table", "pool"),
     "clips": ("split", "clips", "clips_per_shard"),
-    "latents_sections": ("folder",),
-    "latents_whole": ("folder",),
+    "latents_sections": ("plans", "folder"),
+    "latents_whole": ("plans", "folder"),
 }
 
 

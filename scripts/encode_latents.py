@@ -1,6 +1,7 @@
 """Encode the planned samples of one work shard: one .pt file each, from both videos and the embedding of its prompt."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import _latents
@@ -12,9 +13,10 @@ from shardwork.run import run_guard
 from vidlatents.card import text_card, vae_card
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items, spoilt_texts
 from vidlatents.settings import EncodeFlags
-from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, latents_place, text_place
+from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, latents_place, plans_place, text_place
 
 arguments = command.parser(__doc__)
+arguments.add_argument("--plans", type=Path, required=True, help="the stage of plan_latents, results/RUN/latents_plans/MODEL-LAYOUT")
 arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
 flags.add_shard_flags(arguments)
 _latents.add_root_flags(arguments)
@@ -27,7 +29,7 @@ def main(args, how=None) -> int:
     text = text_card(args.text_encoder or args.weights, args.books / "models")
     card = vae_card(args.weights, settings.model, args.books / "models")
     model = VaeModel(args.weights, settings.model, settings.dtype, args.device, card)
-    place, texts = latents_place(args.stage, args.folder), text_place(args.books / "text")
+    place, texts = replace(latents_place(args.stage, args.folder), before=plans_place(args.plans)), text_place(args.books / "text")
     encoder = Encoder(model, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
     embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))
     try:

@@ -11,7 +11,7 @@ from shardwork.place import the_manifest
 from shardwork.run import run_shard
 from vidlatents.card import text_card
 from vidlatents.settings import TextFlags
-from vidlatents.stage import PLAN_STEP, TEXT_SHARD, latents_place, text_place
+from vidlatents.stage import PLAN_STEP, TEXT_SHARD, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
 
 arguments = command.parser(__doc__)
@@ -24,7 +24,7 @@ command.add_settings(arguments, TextFlags)
 def main(args) -> int:
     where, dtype = args.text_encoder or args.weights, command.settings_from(args, TextFlags).text_dtype
     card = text_card(where, args.books / "models")
-    rows = [row for path in args.plan for row in the_manifest(latents_place(path.parents[2], path), PLAN_STEP, path.name.partition(".")[0])]
+    rows = [row for path in args.plan for row in the_manifest(plans_place(path.parents[2]), PLAN_STEP, path.name.partition(".")[0])]
     place = text_place(args.books / "text")
     model = TextModel(where, dtype, args.device, card)
     done = run_shard(text_step(model, args.threads), TEXT_SHARD, text_items(rows, place, card.short), place, flags.options_from(args))

@@ -1,7 +1,6 @@
 """Plan the samples of one work shard: decode both videos of each once, and say what of it will be encoded, or why it is refused."""
 
 import sys
-from pathlib import Path
 
 import _latents
 import _src  # noqa: F401
@@ -11,10 +10,9 @@ from shardwork.run import run_shard
 from vidlatents.plan import Plan, report
 from vidlatents.plan_step import plan_items, plan_step
 from vidlatents.settings import SetSettings
-from vidlatents.stage import latents_place
+from vidlatents.stage import plans_place
 
 arguments = command.parser(__doc__)
-arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
 flags.add_shard_flags(arguments)
 _latents.add_set_flags(arguments)
 
@@ -23,7 +21,7 @@ def main(args) -> int:
     settings = command.settings_from(args, SetSettings)
     roots = _latents.roots_of(args)
     items = plan_items(_latents.members_of(args, args.shard), roots)
-    place = latents_place(args.stage, args.folder)
+    place = plans_place(args.stage)
     rows = run_shard(plan_step(settings, roots), args.shard, items, place, flags.options_from(args))
     here = [row for row in rows if not row.get("elsewhere")]
     print(report(Plan(tuple(here), {args.shard: tuple(row["id"] for row in here)}, settings.plan())), end="", file=sys.stderr)

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 venv=.venv
-extras=events,blender,clips,workflow,demo,dev
+extras=events,blender,clips,latents,workflow,demo,dev
 stamp=$venv/reelmill-setup           # written last: what this .venv was made from
 unfinished=$venv/reelmill-unfinished # there while packages are being put in
 log=$venv/reelmill-setup.log
@@ -115,7 +115,7 @@ make_venv() {
 }
 
 why_not() { # ends with one line that says what stopped it
-  if grep -qi 'no space left' "$log"; then reason="the disk is full ($(df -Pk . | awk 'NR == 2 {print int($4 / 1024)}') MB free here; about 3000 MB are needed)"
+  if grep -qi 'no space left' "$log"; then reason="the disk is full ($(df -Pk . | awk 'NR == 2 {print int($4 / 1024)}') MB free here; 3000 MB are needed, 7000 MB with the build of torch for GPUs)"
   elif grep -qiE 'name resolution|NewConnectionError|unreachable|ConnectTimeout|Connection refused|ProxyError|getaddrinfo' "$log"; then reason="the package index cannot be reached (no network?)"
   elif grep -qi 'CERTIFICATE_VERIFY_FAILED' "$log"; then reason="the package index's certificate is not trusted here (PIP_CERT names a certificate file)"
   elif grep -qiE '(gcc|cc).*(not found|No such file)|Microsoft Visual' "$log"; then reason="a package has no wheel for this machine and would have to be compiled"
@@ -135,7 +135,7 @@ show_progress() { # a line every 15 seconds, until this script ends
 install_packages() {
   : >"$unfinished"
   rm -f "$stamp"
-  say "installing the packages of pyproject.toml ($extras): about 2100 MB, two to five minutes"
+  say "installing the packages of pyproject.toml ($extras): about 3000 MB with the build of torch for processors, 7000 MB with that for GPUs, three to eight minutes"
   show_progress &
   ticker=$!
   "$venv/bin/python" -m pip install --quiet --no-input --retries 2 --disable-pip-version-check -e ".[$extras]" >>"$log" 2>&1 || why_not "pip could not install the packages"

@@ -12,10 +12,11 @@ from shardwork.place import the_manifest
 from vidlatents.card import text_card, vae_card
 from vidlatents.dataset import described, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings
-from vidlatents.stage import STEPS, latents_place, manifest_mark
+from vidlatents.stage import STEPS, latents_place, manifest_mark, plans_place
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/latents_books/MODEL-LAYOUT")
+arguments.add_argument("--plans", type=Path, required=True, help="the stage of plan_latents, results/RUN/latents_plans/MODEL-LAYOUT")
 arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
 arguments.add_argument("--shard", nargs="+", required=True, help="the work shards that hold samples")
 arguments.add_argument("--start", default="first", help="as of plan_latents")
@@ -29,7 +30,8 @@ def main(args) -> int:
     place = latents_place(args.stage, args.folder)
     vae = vae_card(args.weights, settings.model, args.books / "models")
     text = text_card(args.text_encoder or args.weights, args.books / "models")
-    planned, encoded, verified = ([row for shard in args.shard for row in the_manifest(place, step, shard)] for step in STEPS)
+    places = (plans_place(args.plans), place, place)
+    planned, encoded, verified = ([row for shard in args.shard for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True))
     mark = manifest_mark(place, args.key)
     for old in sorted(mark.parent.glob("*")):
         retract(old)

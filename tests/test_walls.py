@@ -90,6 +90,8 @@ def sources(*libraries: str) -> list[Path]:
         ("vidlatents.buckets", set()),
         ("vidlatents.codes", set()),
         ("vidlatents.sources", set()),
+        ("vidlatents.members", set()),
+        ("vidlatents.settings", set()),
         # Planning and reading need neither torch nor, until a video is opened, PyAV.
         ("vidlatents.plan", {"numpy"}),
         ("vidlatents.read", {"numpy"}),

@@ -73,7 +73,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    from reelmill import estimate, estimate_assets, machine
+    from reelmill import estimate, estimate_assets, estimate_latents, machine
     from reelmill.config import load
 
     config = load(options.configfile)
@@ -81,6 +81,8 @@ def _estimate(options: argparse.Namespace) -> int:
     events = estimate.estimate(config)
     shown = [estimate.lines(events)] if events else []
     shown += [estimate_assets.lines(part, disk, cores) for part in estimate_assets.parts_of(config)]
+    if config.latents and (latents := estimate_latents.latents_of(config)):
+        shown.append(estimate_latents.lines(latents, config.latents, disk, cores))
     if not shown:
         where = ", ".join(str(path) for path in options.configfile)
         raise DataError("bad_argument", where, "no section with a table", "a section to estimate", "add one, such as events: with its table")

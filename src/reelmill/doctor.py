@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import shutil
 import subprocess
@@ -22,8 +23,12 @@ IMPORTS = {
     "assets": ("bpy", "trimesh", "numba"),
     "backgrounds": ("cv2", "PIL", "OpenEXR"),
     "clips": ("bpy", "numpy", "cv2", "numba", "trimesh", "PIL", "yaml"),
+    "latents": ("torch", "diffusers", "transformers", "av", "ftfy"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+MODEL_PARTS = {"weights": "vae", "text_encoder": "text_encoder"}
+"""What of a pipeline's folder a key of latents names."""
 POOL_SELECTION = "selection.json"
 """The file that freezes a pool of backgrounds."""
 CLIP_ASSETS = 4
@@ -59,7 +64,7 @@ def examine(configfiles: Sequence[Path] = ()) -> list[Check]:
     pins = packages.read_pins()
     launcher = packages.is_launcher(pins)
     interpreter = config.python if config and config.python != "python" else "" if launcher else sys.executable
-    working = [*_sections(config), *([config.clips] if config and config.clips else [])]
+    working = [*_sections(config), *([section for section in (config.clips, config.latents) if section] if config else [])]
     workers = max((section.workers for section in working), default=1)
     modules = dict.fromkeys(name for section, names in IMPORTS.items() if config is None or getattr(config, section) for name in names)
     return [
@@ -94,7 +99,7 @@ def check_config(configfiles: Sequence[Path]) -> tuple[list[Check], Config | Non
     except DataError as error:
         return [_from_error("config", problem) for problem in getattr(error, "problems", (error,))], None
     checks = [Check("config", "ok", ", ".join(str(path) for path in configfiles))]
-    if not _sections(config):
+    if not _sections(config) and not config.latents:
         checks.append(Check("config", "warning", "no section for any dataset", "add a section, such as events: with its table"))
     for table in (Path(section.table) for section in _sections(config) if section.table):
         if table.is_file():
@@ -104,7 +109,7 @@ def check_config(configfiles: Sequence[Path]) -> tuple[list[Check], Config | Non
     polyhaven = config.backgrounds.polyhaven if config.backgrounds else None
     if polyhaven and not polyhaven.table:
         checks.append(check_pool(Path(polyhaven.pool)))
-    return [*checks, *check_clips(config)], config
+    return [*checks, *check_clips(config), *check_latents(config)], config
 
 
 def check_pool(pool: Path) -> Check:
@@ -132,6 +137,39 @@ def check_clips(config: Config) -> list[Check]:
         found = f"{index} is empty: no picture of {clips.split} in the pool"
         checks.append(Check("clips", "failure", found, "correct `split`, or build a pool of more sources, or of another eval_fraction, in a new folder"))
     return checks
+
+
+def check_latents(config: Config) -> list[Check]:
+    """Return whether the records of latents and their models are there. What a hub id names is not looked for."""
+    latents, checks = config.latents, list[Check]()
+    if not latents:
+        return checks
+    if latents.records:
+        there = Path(latents.records).is_file()
+        mend = "make it, or correct `records`; paths start in the current folder"
+        checks.append(Check("records", "ok", latents.records) if there else Check("records", "failure", f"{latents.records} is not there", mend))
+        for folder in latents.folders():
+            if not folder.is_dir():
+                checks.append(Check("records", "failure", f"no folder {folder}", "put the videos there, or set `videos` and `control_videos`"))
+    for name, where in (("weights", latents.weights), ("text_encoder", latents.text_encoder or latents.weights)):
+        checks.append(_model_check(name, where, MODEL_PARTS[name]))
+    return checks
+
+
+def _model_check(name: str, where: str | None, part: str) -> Check:
+    """Return whether a model is there.   where : as the configuration has it.   part : its folder in a pipeline's."""
+    if where == "tiny":
+        return Check(name, "warning", "tiny: random weights", "name real ones for anything but a look: these latents train nothing")
+    folder = Path(where or "")
+    if where and ((folder / part / "config.json").is_file() or (folder / "config.json").is_file()):
+        return Check(name, "ok", where)
+    if where and (folder.exists() or not HUB_ID.fullmatch(where)):
+        return Check(
+            name, "failure", f"{where} holds no {part}/config.json", "hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers --local-dir FOLDER, and name FOLDER"
+        )
+    return Check(
+        name, "warning", f"{where or 'the released ones'}: fetched from the hub when they are needed", "download them first where jobs have no network"
+    )
 
 
 def _sections(config: Config | None) -> list[EventsConfig | AssetsConfig | PolyhavenConfig | Sa1bConfig]:

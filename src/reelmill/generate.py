@@ -30,8 +30,8 @@ CONFIG_INTRO = """\
 # The configuration, key by key
 
 A run is described by one YAML file. `config.yaml` is the demo, and what Snakemake reads if you name no file; `events_v1.yaml` is a full production
-run of events, `m1_polyhaven.yaml` one of evaluation clips, `m2.yaml` one of training clips, `latents_giga.yaml` one of latents. To make your own, copy one of them, give it another `run`,
-and name it when you start:
+run of events, `m1_polyhaven.yaml` one of evaluation clips, `m2.yaml` one of training clips, `latents_giga.yaml` one of latents of your own videos.
+To make your own, copy one of them, give it another `run`, and name it when you start:
 
     .venv/bin/snakemake --cores all --configfile config/my_run.yaml
 

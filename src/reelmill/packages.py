@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
-REQUIRED_EXTRAS = ("events", "blender", "clips", "workflow")
+REQUIRED_EXTRAS = ("events", "blender", "clips", "latents", "workflow")
 """What a workstation that runs the whole workflow needs; other extras may be missing."""
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==\s*([^,;\s]+))?")

@@ -18,6 +18,10 @@ TOTALS = {
     "num_pictures": "pictures",
     "num_objects": "objects",
     "attempt": "rejected attempts",
+    "used": "frames encoded",
+    "dropped": "frames dropped",
+    "elsewhere": "in the folder of the other layout",
+    "tiny": "made with tiny random models, for tests only",
     "clipped": "",
     "duration_seconds": "",
 }

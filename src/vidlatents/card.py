@@ -16,7 +16,7 @@ from typing import Any
 from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
+from vidlatents.models import HUB, MODELS, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
 
 TINY_TEXT_PARAMETERS = 100_000_000
 """Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
@@ -71,7 +71,14 @@ def local_part(where: str | Path, part: str, marker: str, hub: str, local_only: 
 
 
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
-    """Return the card of a video autoencoder.   kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING)."""
+    """Return the card of a video autoencoder.
+
+    kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND).
+    """
+    folder = local_part(where, *VAE_PARTS[0], HUB[kind], local_only)
+    if (z := _config(folder / VAE_PARTS[0][1], where, HUB[kind]).get("z_dim", MODELS["wan21"].z)) != MODELS[kind].z:
+        found = next((one.name for one in MODELS.values() if one.z == z), f"an autoencoder of {z} channels")
+        raise DataError("E_MODEL_KIND", where, found, kind, f"set the model to {found}, or give a {kind}")
     return _card(where, kind, VAE_PARTS, TINY_VAE_PARAMETERS, HUB[kind], books, local_only)
 
 

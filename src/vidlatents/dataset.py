@@ -14,6 +14,7 @@ from vidlatents.encode_step import by_id
 from vidlatents.models import MODELS
 from vidlatents.plan import PlanSettings
 from vidlatents.read import RESIZE_RULE
+from vidlatents.records import parse_name
 from vidlatents.settings import EncodeFlags
 from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
 from vidlatents.verify import sample_files
@@ -32,7 +33,6 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
     passed = [row["id"] for row in verified if row["status"] == "ok" and made[row["id"]]["files"]]
     rows = sorted((_row(plans[item], made[item]) for item in passed), key=lambda row: str(row["file"]))
     failed = failures(planned, encoded, verified)
-    files = {str(row["file"]) for row in rows}
     folder = place.folders[0]
     facts = {
         **about,
@@ -41,7 +41,7 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
         "dropped_frames": sum(row["dropped"] for row in rows),
         "encoded_frames": sum(row["used"] for row in rows),
         "failed": len(failed),
-        "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in files],
+        "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if parse_name(name) is None],
         "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
         "samples": len(rows),
         "sources": dict(Counter(str(row["source"]) for row in rows)),

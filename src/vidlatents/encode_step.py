@@ -27,7 +27,7 @@ from vidlatents.read import RESIZE_RULE, Probe, first_frame, read_pair
 from vidlatents.records import Sample
 from vidlatents.settings import EncodeFlags
 from vidlatents.stage import ENCODE_STEP, ENCODE_VERSION, PLAN_STEP, TEXT_STEP, embedding_of, output_of, sidecar_of
-from vidlatents.text_step import read_embedding, stale_text
+from vidlatents.text_step import loaded_or_fault, read_embedding, stale_text
 from vidlatents.tiling import Tiling
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Encoder:
                 raise Fault("fault_stale", path.name, f"digest {digest}", f"{row[f'{name}_digest']} as planned", "run the same command again")
         embed, mask = self._embedding(item)
         pair = read_pair(sample, _probes(row))
-        vae = _loaded(self.model, self.threads, self.how)
+        vae = loaded_or_fault(lambda: _loaded(self.model, self.threads, self.how))
         first, second = (Tiling(**one) if one else None for one in (item.inputs["tiling"], item.inputs["fallback"]))
         settings = EncodeSettings(self.flags.layout, self.flags.how, first, second)  # type: ignore[arg-type]
         try:

@@ -51,6 +51,15 @@ def folder_of(model: str, layout: str) -> str:
     return f"{model}-{layout}"
 
 
+def plans_place(stage: Path) -> Place:
+    """Return where plans are kept: in the rows of their manifests alone.   stage : results/<run>/latents_plans/<model>-<layout>."""
+    return Place(stage, (), _no_id)
+
+
+def _no_id(name: str) -> None:
+    return None
+
+
 def latents_place(books: Path, folder: Path, own: Collection[str] = ()) -> Place:
     """Return where latents are kept: <uttid>_<frames>_<height>_<width>.pt in one flat folder, in which nothing else of ours may lie.
 
@@ -96,9 +105,9 @@ def manifest_mark(place: Place, key: str) -> Path:
     return place.stage / ".manifest" / key
 
 
-def latents_branch(layout: str, shards: Mapping[str, tuple[str, ...]], place: Place) -> Branch:
+def latents_branch(layout: str, shards: Mapping[str, tuple[str, ...]], plans: Place, place: Place) -> Branch:
     """Return the branch of one folder.   shards : the ids of each work shard that holds any."""
-    return Branch(f"latents_{layout}", shards, (Stage(place, STEPS),))
+    return Branch(f"latents_{layout}", shards, (Stage(plans, (PLAN_STEP,)), Stage(place, STEPS[1:])))
 
 
 def item_id(text: str) -> str:

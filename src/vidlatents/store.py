@@ -72,11 +72,10 @@ def save_sample(path: Path, content: Content) -> None:
     values: dict[str, Any] = {name: _own(getattr(content, name)) for name in TENSORS}
     values["first_frames_image"] = picture(np.asarray(image.convert("RGB")))
     values["prompt_raw"], values["control_type"] = content.prompt_raw, CONTROL_TYPE
-    # to memory first: given a path torch writes its name into the bytes, and of a full disk it makes an error of its own
-    buffer = io.BytesIO()
-    torch.save(values, buffer)
+    data = io.BytesIO()  # given a path, torch writes its name into the bytes; given a file on a full disk, it hides the system's error behind one of its own
+    torch.save(values, data)
     with atomic_path(path, _check_whole) as temp, open(temp, "wb") as file:
-        file.write(buffer.getbuffer())
+        file.write(data.getbuffer())
 
 
 def _check_whole(path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shardwork.errors import DataError, Fault
 from shardwork.files import write_bytes
+from shardwork.jsonio import dumps, loads
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 from vidlatents.card import Card
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from vidlatents.text import Embedding, TextEncoder
 
+R = TypeVar("R")
+NOTE = "reelmill"
 MAX_TOKENS = 512
 
 
@@ -60,11 +63,19 @@ def _encoder(model: TextModel, threads: int) -> TextEncoder:
     return load_text(model.where, getattr(torch, model.dtype), pick(model.device))
 
 
+def loaded_or_fault(load: Callable[[], R]) -> R:
+    """Return what is loaded. Raises Fault where a model cannot be: that is no verdict on the item at hand."""
+    try:
+        return load()
+    except DataError as error:
+        raise Fault(error.code, error.where, error.found, error.expected, error.hint) from error
+
+
 def _encode(item: Item, model: TextModel, threads: int) -> Fields:
     from safetensors.torch import save
 
     (out,) = item.outputs
-    found = _encoder(model, threads).encode_cleaned(item.inputs["text"])
+    found = loaded_or_fault(lambda: _encoder(model, threads)).encode_cleaned(item.inputs["text"])
     fields = _fields(found, model.card)
     write_bytes(out, save({"embed": found.embed[: found.tokens].contiguous()}, _notes(fields, item)))
     return fields
@@ -75,7 +86,8 @@ def _fields(found: Embedding, card: Card) -> Fields:
 
 
 def _notes(fields: Fields, item: Item) -> dict[str, str]:
-    return {"fingerprint": item.fingerprint, **{name: str(value) for name, value in sorted(fields.items())}}
+    """Return what a file says of itself, under one key: the format writes several in another order each time."""
+    return {NOTE: dumps({"fields": fields, "fingerprint": item.fingerprint})}
 
 
 def _adopt(item: Item, model: TextModel) -> Fields | None:
@@ -87,10 +99,10 @@ def _adopt(item: Item, model: TextModel) -> Fields | None:
     try:
         with safe_open(out, "pt") as file:
             notes, embed = file.metadata() or {}, file.get_tensor("embed")
-        fields: Fields = {"encoder": model.card.short, **{name: int(notes[name]) for name in ("tokens", "full_tokens", "truncated")}}
-    except (SafetensorError, KeyError, ValueError):
+        fields: Fields = loads(notes[NOTE])["fields"]
+    except (SafetensorError, KeyError, TypeError, DataError):
         return None
-    whole = notes == _notes(fields, item) and embed.shape[0] == fields["tokens"] and embed.dtype == getattr(torch, model.dtype)
+    whole = notes == _notes(fields, item) and embed.shape[0] == fields.get("tokens") and embed.dtype == getattr(torch, model.dtype)
     return fields if whole and bool(torch.isfinite(embed).all()) else None
 
 

@@ -136,8 +136,8 @@ def test_no_name_ends_in_pt_until_the_file_is_whole(tmp_path, monkeypatch):
     seen, check = [], store._check_whole
 
     def watched(path):
-        check(path)
         seen.extend(tmp_path.glob("*"))
+        check(path)
 
     monkeypatch.setattr(store, "_check_whole", watched)
     save_sample(tmp_path / "a_33_32_48.pt", content())

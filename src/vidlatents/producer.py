@@ -1,0 +1,147 @@
+"""The named front doors: a folder of RGB and control videos with its records to a folder of latents, in one process and without a workflow.
+
+The flags are those of the public producer; the steps, and so the bytes, are those of the workflow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+from shardwork import command
+from shardwork.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_SOME_FAILED, DataError, plain
+from shardwork.jsonio import read_json, write_json
+from shardwork.place import Place
+from shardwork.run import Options, run_guard, run_shard
+from shardwork.step import Fields
+from vidlatents.buckets import LAYOUTS
+from vidlatents.card import text_card, vae_card
+from vidlatents.dataset import described, lines, write_books
+from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items
+from vidlatents.members import record_members
+from vidlatents.models import HUB
+from vidlatents.plan import Plan, report
+from vidlatents.plan_step import plan_items, plan_step, planned
+from vidlatents.records import MISSING_PROMPT, read_records
+from vidlatents.settings import DEVICES, DTYPES, HOWS, EncodeFlags, SetSettings
+from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, plans_place, text_place
+from vidlatents.text_step import TextModel, text_items, text_step, truncation
+from vidlatents.verify import LEVELS
+from vidlatents.verify_step import verify_items, verify_step
+
+SHARD = "0000-of-0001"
+EMBED_BYTES = 512 * 4096 * 2
+"""An embedding of Wan's text encoder in bfloat16."""
+PICTURE_BYTES = 3
+SPARE = 1.05
+
+
+def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentParser:
+    """Return the parser of a front door.   output : its own default folder."""
+    parser = command.parser(doc)
+    add = parser.add_argument
+    add("--data_root", type=Path, default=Path("data/giga_ctrl"), help="the folder of the records, videos/ and control_videos/ (default: data/giga_ctrl)")
+    add("--metadata_file", default="helios_giga_ctrl.jsonl", help="the records in it, one JSON object a line (default: helios_giga_ctrl.jsonl)")
+    add("--output_root", type=Path, default=Path(output), help=f"the folder of the latents; notes go to OUTPUT_ROOT.books (default: {output})")
+    add("--pretrained_model_name_or_path", default=HUB[model], metavar="WHERE", help=f"a local folder, or a hub id (default: {HUB[model]})")
+    add("--text_encoder", metavar="WHERE", help="text encoder and tokenizer, if they are elsewhere")
+    add("--append_mode", action="store_true", default=True, help="make what is missing or outdated (the default)")
+    add("--no_append_mode", "--no-append", action="store_false", dest="append_mode", help="make all again")
+    add("--order_mode", choices=("sequential", "random"), default="sequential", help="accepted; no byte depends on an order")
+    add("--dataloader_num_workers", type=command.whole(0), default=2, metavar="N", help="processes that look at videos and verify files (default: 2)")
+    add("--debug_dir", help="accepted; no debug videos are written")
+    add("--max_debug_batches", type=command.whole(0), help="accepted, likewise")
+    add("--layout", choices=LAYOUTS, default="sections", help="windows of 33 frames, or the whole of 4n+1 (default: sections)")
+    add("--missing_prompt", choices=MISSING_PROMPT, default="error", help="what a record without a prompt is (default: error)")
+    add("--how", choices=HOWS, default="sample", help="a seeded draw from the autoencoder's distribution, or its mode (default: sample)")
+    add("--seed", type=command.whole(0), default=0, help="of what is drawn (default: 0)")
+    add("--torch_dtype", choices=DTYPES, default="float32", help="of the autoencoder (default: float32; the others are known to hurt)")
+    add("--text_dtype", choices=DTYPES, default="bfloat16", help="of the text encoder (default: bfloat16)")
+    add("--memory_gib", type=float, default=0.0, help="cut pictures into tiles that fit this; 0: whole pictures (default: 0)")
+    add("--fallback_gib", type=float, default=0.0, help="where memory does not suffice, try once more with tiles for this; 0: the sample fails (default: 0)")
+    add("--device", choices=DEVICES, default="auto", help="where models run (default: auto)")
+    add("--threads", type=command.whole(1), default=os.cpu_count() or 1, help="threads on the processor (default: all)")
+    add("--verify", choices=("fast", "full"), default="fast", help="how finished files are looked at: size and time, or digests too (default: fast)")
+    add("--level", choices=LEVELS, default="sha256", help="how far new files are verified (default: sha256)")
+    add("--dry_run", action="store_true", help="only plan: say what would be encoded, and why the rest would not")
+    return parser
+
+
+def produce(args: argparse.Namespace, model: str) -> int:
+    """Return the exit code of a front door: 0 all good, 2 bad input and nothing encoded, 3 some samples failed and the rest is there.
+
+    Raises DataError (exit 2) and Fault (exit 1).
+    """
+    if int(os.environ.get("RANK", "0")):
+        _say(["latents: one process does all; the workflow works with many"])
+        return EXIT_OK
+    records = args.data_root / args.metadata_file
+    settings = SetSettings(model=model, layout=args.layout, seed=args.seed, missing_prompt=args.missing_prompt)
+    flags = EncodeFlags(model, args.layout, args.how, args.seed, args.torch_dtype, args.text_dtype, args.memory_gib, args.fallback_gib)
+    roots = {"records": (args.data_root / "videos", args.data_root / "control_videos")}
+    members = record_members(read_records(records, settings.records(*roots["records"])))
+    books = args.output_root.with_name(args.output_root.name + ".books")
+    plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / "text")
+    place = latents_place(books / records.stem, args.output_root)
+    where = args.pretrained_model_name_or_path
+    cards = vae_card(where, model, books / "models"), text_card(args.text_encoder or where, books / "models")
+    options = Options(args.dataloader_num_workers, redo=_redo(place, args.append_mode), full=args.verify == "full")
+    rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
+    _say(report(Plan(tuple(rows), {SHARD: tuple(row["id"] for row in rows)}, settings.plan())).splitlines())
+    if not (good := planned(rows)):
+        raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
+    if args.dry_run:
+        return EXIT_OK if len(good) == len(rows) else EXIT_BAD_INPUT
+    check_disk(good, place)
+    vae = VaeModel(where, model, args.torch_dtype, args.device, cards[0])
+    encoder = Encoder(vae, flags, roots, replace(place, before=plans), texts, args.threads)
+    done = _encoded(rows, encoder, TextModel(args.text_encoder or where, args.text_dtype, args.device, cards[1]), options)
+    step = verify_step(args.level, model, args.layout)
+    verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
+    facts = write_books(rows, done, verified, place, described(*cards, flags, settings.plan()))
+    _say(lines(facts, args.output_root))
+    if facts["failed"]:
+        _say([f"latents: {facts['failed']} of {len(rows)} samples failed: {place.stage / FAILURES}"])
+    return EXIT_SOME_FAILED if facts["failed"] else EXIT_OK
+
+
+def _encoded(rows: Sequence[Fields], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:
+    """Return the rows of encode_latents. The text encoder's process ends before the autoencoder's begins."""
+    one = Options(1, redo=options.redo, full=options.full)
+    items = text_items(rows, encoder.texts, text.card.short)
+    embedded = run_shard(text_step(text, encoder.threads), TEXT_SHARD, items, encoder.texts, one)
+    for warning in filter(None, map(truncation, embedded)):
+        _say([f"warning: {warning}"])
+    step = encoder.step(text.card)
+    return run_guard(step, SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder, text.card), PLAN_STEP, encoder.place, one)
+
+
+def _redo(place: Place, append: bool) -> int:
+    """Return how often all was asked for again, this time included."""
+    path = place.stage / "redo.json"
+    number = int(read_json(path)) if path.exists() else 0
+    if not append:
+        number += 1
+        write_json(path, number)
+    return number
+
+
+def check_disk(rows: Sequence[Fields], place: Place) -> None:
+    """Raise DataError (E_DISK) unless the files of planned samples that are not there yet find room."""
+    folder = place.home or place.stage
+    sizes = {row["name"]: 8 * prod(row["latent_shape"]) + EMBED_BYTES + PICTURE_BYTES * row["height"] * row["width"] for row in rows}
+    needed = round(SPARE * sum(size for name, size in sizes.items() if not (folder / name).exists()))
+    there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    if (free := shutil.disk_usage(there).free) < needed:
+        raise DataError("E_DISK", folder, f"{free / 2**30:.1f} GiB free", f"{needed / 2**30:.1f} GiB for what is to be written", "free disk space")
+
+
+def _say(texts: Sequence[str]) -> None:
+    for text in texts:
+        sys.stderr.write(plain(text) + "\n")
