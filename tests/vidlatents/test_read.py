@@ -8,12 +8,14 @@ import sys
 from fractions import Fraction
 from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.vidlatents.pairs import frames_of, sample_of, write, write_mp4, write_pair
+from vidlatents import decode
 from vidlatents.codes import SampleRefused
 from vidlatents.read import probe, probe_pair, read_pair
 
@@ -262,6 +264,40 @@ def test_colours_follow_the_matrix_that_the_file_states(tmp_path, matrix, rgb):
     sample = sample_of(tmp_path, frames=1, size=(32, 32))
     pair = read_pair(type(sample)(**{**vars(sample), "video": tmp_path / "v.mkv", "control": tmp_path / "v.mkv"}))
     assert np.abs(pair.rgb[0, 7, 7] - np.array(rgb)).max() < 1
+
+
+def test_colours_of_4_2_0_are_interpolated_between_their_places(tmp_path):
+    import av
+
+    with av.open(str(tmp_path / "v.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=25)
+        stream.width = stream.height = 32
+        stream.pix_fmt = "yuv420p"
+        planes = np.concatenate([np.full(32 * 32, 120), np.tile(np.arange(60, 188, 8), 16), np.full(16 * 16, 128)]).astype(np.uint8)
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(planes.reshape(48, 32), "yuv420p")))
+        container.mux(stream.encode(None))
+    sample = sample_of(tmp_path, frames=1, size=(32, 32))
+    blue = read_pair(type(sample)(**{**vars(sample), "video": tmp_path / "v.mkv", "control": tmp_path / "v.mkv"})).rgb[0, 16, 8:24, 2].astype(int)
+    assert (np.diff(blue) > 0).all()
+
+
+def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "v.mkv", frames_of(5))
+    good = decode._decoded
+
+    def marked(container, video):
+        for index, frame in enumerate(good(container, video)):
+            yield frame if index != 3 else SimpleNamespace(is_corrupt=True, rotation=0, width=64, height=48)
+
+    monkeypatch.setattr(decode, "_decoded", marked)
+    assert refused(probe, path).found == "frame 3 is damaged"
+
+
+def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
+    threads, good = [], decode._decoded
+    monkeypatch.setattr(decode, "_decoded", lambda container, video: threads.append(video.codec_context.thread_count) or good(container, video))
+    probe(write_mp4(tmp_path / "v.mp4", smooth(5)))
+    assert threads == [1]
 
 
 def triangle(size, out):
