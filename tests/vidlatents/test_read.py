@@ -266,19 +266,30 @@ def test_colours_follow_the_matrix_that_the_file_states(tmp_path, matrix, rgb):
     assert np.abs(pair.rgb[0, 7, 7] - np.array(rgb)).max() < 1
 
 
-def test_colours_of_4_2_0_are_interpolated_between_their_places(tmp_path):
+def test_a_title_that_is_not_utf_8_is_no_fault_of_the_video(tmp_path):
     import av
 
-    with av.open(str(tmp_path / "v.mkv"), "w") as container:
-        stream = container.add_stream("ffv1", rate=25)
-        stream.width = stream.height = 32
-        stream.pix_fmt = "yuv420p"
-        planes = np.concatenate([np.full(32 * 32, 120), np.tile(np.arange(60, 188, 8), 16), np.full(16 * 16, 128)]).astype(np.uint8)
-        container.mux(stream.encode(av.VideoFrame.from_ndarray(planes.reshape(48, 32), "yuv420p")))
+    with av.open(str(tmp_path / "v.avi"), "w") as container:
+        container.metadata["title"] = "a title of a video"
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(frames_of(1)[0], "rgb24")))
         container.mux(stream.encode(None))
-    sample = sample_of(tmp_path, frames=1, size=(32, 32))
-    blue = read_pair(type(sample)(**{**vars(sample), "video": tmp_path / "v.mkv", "control": tmp_path / "v.mkv"})).rgb[0, 16, 8:24, 2].astype(int)
-    assert (np.diff(blue) > 0).all()
+    data = (tmp_path / "v.avi").read_bytes()
+    assert b"a title of" in data
+    (tmp_path / "v.avi").write_bytes(data.replace(b"a title of", b"\xe9 title \xff\xff"))
+    assert probe(tmp_path / "v.avi").frames == 1
+
+
+def test_a_picture_that_cannot_be_read_for_a_fault_of_the_disk_is_no_verdict(tmp_path, monkeypatch):
+    Image.fromarray(frames_of(1)[0]).save(tmp_path / "0.png")
+
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("PIL.Image.open", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        probe(tmp_path)
 
 
 def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypatch):
