@@ -5,7 +5,6 @@ The model sees one window of one video at a time: a batch of two changes values 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -150,7 +149,6 @@ def _moments(vae: Vae, frames: NDArray[np.uint8], tiling: Tiling | None) -> torc
     total = weights = None
     for (top, bottom), (left, right) in product(spans(height, tiling.height, tiling.overlap), spans(width, tiling.width, tiling.overlap)):
         tile = _forward(vae, frames[:, top:bottom, left:right])
-        _give_back()
         if total is None or weights is None:
             shape = (*tile.shape[:2], height // scale, width // scale)
             total, weights = tile.new_zeros(shape), tile.new_zeros(shape[2:])
@@ -163,12 +161,6 @@ def _moments(vae: Vae, frames: NDArray[np.uint8], tiling: Tiling | None) -> torc
         weights[where] += ramp
     assert total is not None and weights is not None
     return total / weights
-
-
-def _give_back() -> None:
-    """Give freed memory back to the system, where the C library can: its heap would keep the room of each size of tile (measured: 260 MiB of 400)."""
-    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
 
 
 def _forward(vae: Vae, frames: NDArray[np.uint8]) -> torch.Tensor:
