@@ -25,7 +25,12 @@ class Tally:
         return {"items": self.items, "passed": self.passed, "quarantined": len(self.refused), "codes": dict(codes), "refused": list(self.refused)}
 
 
-LOOK_AGAIN = frozenset(("missing_file", "source_changed", "too_large", "invalid_hdf5", "time_limit", "blender_crashed"))
+LOOK_AGAIN = frozenset(
+    (
+        *("missing_file", "source_changed", "too_large", "invalid_hdf5", "time_limit", "blender_crashed"),
+        *("E_CONTROL_MISSING", "E_DECODE", "E_FRAMES_SHORT", "E_FRAME_MISMATCH", "E_OOM", "E_SIZE_MISMATCH", "E_VIDEO_MISSING"),
+    )
+)
 """Verdicts that the world outside may change without a word in the table: when the gate fails, their shards are looked at again in the next run.
 Where it passes all the same, `verify: full` does so."""
 

@@ -218,7 +218,7 @@ def spoilt_texts(texts: Mapping[str, Fields], place: Place) -> list[Path]:
     found = []
     for row in texts.values():
         for name, seen in row.get("files", {}).items():
-            path = place.stage / name
+            path = place.folders[0] / Path(name).name
             if not path.is_file() or digest_of(path) != seen["digest"]:
                 found.append(path)
     return found

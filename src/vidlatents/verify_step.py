@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from shardwork.digests import xxh3_file
 from shardwork.errors import Fault
@@ -11,7 +12,7 @@ from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
 from vidlatents.codes import HINT_REMAKE, SampleRefused
 from vidlatents.models import MODELS
-from vidlatents.stage import ENCODE_STEP, VERIFY_STEP, VERIFY_VERSION
+from vidlatents.stage import ENCODE_STEP, VERIFY_STEP, VERIFY_VERSION, output_of
 from vidlatents.verify import Entry, Look, verify_file
 
 
@@ -31,7 +32,7 @@ def verify_items(rows: Sequence[Fields], place: Place) -> list[Item]:
             items.append(Item(row["id"], None, verdict=row))
         else:
             ((name, seen),) = row["files"].items()
-            path = place.stage / name
+            path = output_of(place, Path(name).name)
             inputs = {"digest": seen["digest"], "bytes": seen["bytes"], "sha256": row["sha256"], "uttid": row["uttid"]}
             items.append(Item(row["id"], inputs, watched=(path,)))
     return items

@@ -1,13 +1,15 @@
 """encode_latents with a stand-in for the autoencoder, which takes seconds to import: what the contract disturbs is the step, not the model."""
 
+import importlib
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-import encode_latents
 
 from shardwork import command
+
+encode_latents = importlib.import_module("encode_latents")
 
 
 class Pooled:

@@ -1,0 +1,66 @@
+"""The step verify_latents: what is not as written is made again, what is as written and no sample is set aside."""
+
+import pytest
+import torch
+
+from shardwork.digests import both_digests
+from shardwork.errors import Fault
+from shardwork.run import Options, run_guard, write_manifest
+from tests.vidlatents.tiny_models import content
+from vidlatents.stage import ENCODE_STEP, latents_place
+from vidlatents.store import load_sample, save_sample
+from vidlatents.verify_step import verify_items, verify_step
+
+SHARD = "0000-of-0001"
+
+
+@pytest.fixture
+def place(tmp_path):
+    return latents_place(tmp_path / "books", tmp_path / "latents")
+
+
+def encoded(place, path):
+    """Write the manifest that encode_latents leaves of a file as it is."""
+    xxh3, sha256 = both_digests(path)
+    files = {f"../latents/{path.name}": {"bytes": path.stat().st_size, "digest": xxh3}}
+    row = {"id": path.stem, "status": "ok", "code": "ok", "uttid": "a", "sha256": sha256, "files": files}
+    write_manifest(place.manifest(ENCODE_STEP, SHARD, "k"), [row], [path.stem])
+
+
+def verify(place, layout="sections"):
+    (row,) = run_guard(verify_step("sha256", "wan21", layout), SHARD, lambda rows: verify_items(rows, place), ENCODE_STEP, place, Options(0))
+    return row
+
+
+@pytest.fixture
+def path(place):
+    path = place.home / "a_33_32_48.pt"
+    save_sample(path, content())
+    encoded(place, path)
+    return path
+
+
+def test_a_file_as_it_was_written_passes(place, path):
+    assert verify(place)["status"] == "ok" and path.exists()
+
+
+@pytest.mark.parametrize("how", ["flipped", "missing"])
+def test_a_file_that_is_not_as_written_takes_the_manifest_of_its_shard_away(place, path, how):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink() if how == "missing" else path.write_bytes(data)
+    with pytest.raises(Fault, match="fault_stale"):
+        verify(place)
+    assert not path.exists() and not place.manifests(ENCODE_STEP, SHARD)
+
+
+def test_a_file_as_written_that_is_no_sample_is_set_aside_with_its_code(place, path):
+    torch.save({**load_sample(path), "prompt_raw": 1}, path)
+    encoded(place, path)
+    row = verify(place)
+    assert (row["status"], row["code"], row["uttid"]) == ("quarantined", "E_FILE_CONTENT", "a")
+    assert not path.exists() and (place.quarantine / path.name).exists()
+
+
+def test_a_file_of_the_other_layout_is_named(place, path):
+    assert verify(place, "whole")["code"] == "E_FILE_CONTENT"
