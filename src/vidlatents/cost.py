@@ -18,9 +18,9 @@ from shardwork.step import Fields
 from vidlatents.tiling import Tiling, spans
 
 TERA, GIB = 10**12, 1 << 30
-ALLOCATED, HEAP_BYTES = 1.05, 112 << 20
-"""What a process takes for each byte of tensors that are alive, and beside them: glibc's heap keeps room of freed tensors below 32 MiB. Measured on processors
-in float32 with base_dim 8, 32 and 96, of 96x96 to 480x640 pixels (benchmarks/latents_memory.py)."""
+ALLOCATED, HEAP_BYTES = 1.05, 40 << 20
+"""What a process takes for each byte of tensors that are alive, and beside them: the heap keeps room of freed ones below 8 MiB (`models.load_vae`). Measured on
+processors in float32 (benchmarks/latents_memory.py)."""
 UNFOLDED_BELOW = 20480
 """A float32 convolution on a processor whose channels x frames x rows are no more is computed by unfolding its input, one column for each value that it makes.
 Others copy their input and their output into another order. Source: `use_mkldnn` in ATen/native/Convolution.cpp, torch 2.13."""

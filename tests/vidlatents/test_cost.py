@@ -40,8 +40,8 @@ def test_an_untiled_section_of_wan21_takes_about_17_gib(wan21):
     assert (wan21.peak_bytes + wan21.weight_bytes) / 2**30 == pytest.approx(17, rel=0.1)
 
 
-def test_a_tile_of_wan21_takes_about_22_kib_a_pixel():
-    assert section_cost(WAN21, 9, 256, 256).peak_bytes / (256 * 256) / 1024 == pytest.approx(22, rel=0.15)
+def test_a_tile_of_wan21_takes_no_more_than_the_22_kib_a_pixel_that_tiles_are_cut_for():
+    assert 17 < section_cost(WAN21, 9, 256, 256).peak_bytes / (256 * 256) / 1024 < 22
 
 
 def test_wan21_weighs_127_million_numbers(wan21):

@@ -192,8 +192,10 @@ OUT_OF_MEMORY = [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("[e
 
 
 @pytest.mark.parametrize("error", OUT_OF_MEMORY)
-def test_a_sample_that_needs_too_much_memory_is_refused(error):
-    refused("E_OOM", lambda: encode(replace(averaging(), model=Hungry(0, error)), plain_video(9), "sections", "mode", of()))
+def test_a_sample_that_needs_too_much_memory_is_refused_and_what_the_model_kept_of_it_let_go(error):
+    model = Hungry(0, error)
+    refused("E_OOM", lambda: encode(replace(averaging(), model=model), plain_video(9), "sections", "mode", of()))
+    assert model.cleared == 1
 
 
 @pytest.mark.parametrize("error", OUT_OF_MEMORY)
