@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from shardwork.errors import DataError
-from vidlatents.encode import check_frames
+from vidlatents.buckets import check_frames, check_multiple
 from vidlatents.models import MODELS, ModelKind
 from vidlatents.records import parse_name
 from vidlatents.store import CONTROL_TYPE, Stored, load_sample
@@ -55,7 +55,8 @@ def _form(latent: Any, size: tuple[int, int, int], kind: ModelKind | None, layou
     if layout not in (None, has):
         return Form(found.name, has), [(f"the layout {has}", str(layout))]
     try:
-        check_frames(found, has, *size, where="name")  # type: ignore[arg-type]
+        check_frames(size[0], has, found.temporal, "name")
+        check_multiple(size[1], size[2], found.spatial, "name")
     except DataError as error:
         return Form(found.name, has), [(f"a name that says {error.found}", error.expected)]
     expected = found.shape(has, *size)

@@ -5,26 +5,32 @@ The only module of planning that loads torch and diffusers, and that when it is 
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from shardwork.jsonio import Json
 from shardwork.step import Fields
-from vidlatents.buckets import WINDOW_FRAMES
+from vidlatents.tiling import Tiling, spans
 
 TERA, GIB = 10**12, 1 << 30
-ALLOCATED = 1.3
-"""Memory that a process takes for each byte of tensors that are alive: the allocator's share, and copies of a library's own. Measured on processors in float32:
-1.28 with Wan2.1's VAE (22 KiB for each pixel of a frame), 1.37 to 1.45 with one of base_dim 32 (7.2 KiB)."""
+ALLOCATED, HEAP_BYTES = 1.05, 40 << 20
+"""What a process takes for each byte of tensors that are alive, and beside them: the heap keeps room of freed ones below 8 MiB (`models.load_vae`). Measured on
+processors in float32 (benchmarks/latents_memory.py)."""
+UNFOLDED_BELOW = 20480
+"""A float32 convolution on a processor whose channels x frames x rows are no more is computed by unfolding its input, one column for each value that it makes.
+Others copy their input and their output into another order. Source: `use_mkldnn` in ATen/native/Convolution.cpp, torch 2.13."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionCost:
     """What the encoding of one section takes. flops : multiplications and additions.   peak_bytes : the most memory that is taken at once beside the weights.
 
-    weight_bytes : of the encoder.
+    weight_bytes : of the whole autoencoder, which is what is loaded.
     """
 
     flops: int
@@ -36,8 +42,8 @@ def section_cost(config: Mapping[str, Json], frames: int, height: int, width: in
     """Return what AutoencoderKLWan of a configuration takes to encode one untiled section of one video.
 
     config : of the VAE, as its config.json holds it.   frames, height, width : of the section.   dtype : float32, bfloat16 or float16.
-    Convolutions and matrix products are counted, as FlopCounterMode does; peak memory is that of the tensors alive, of the
-    copies that a convolution makes, and of the allocator (ALLOCATED).
+    Convolutions and matrix products are counted, as FlopCounterMode does; peak memory is that of the tensors alive, of what a
+    convolution works in, and of the allocator (ALLOCATED, HEAP_BYTES).
     """
     import torch
     from diffusers import AutoencoderKLWan
@@ -48,7 +54,7 @@ def section_cost(config: Mapping[str, Json], frames: int, height: int, width: in
         vae: Any = AutoencoderKLWan.from_config(dict(config)).to(kind)  # type: ignore[no-untyped-call]
         pixels = torch.empty((1, 3, frames, height, width), dtype=kind)
     vae.eval()
-    weights = sum(one.numel() * one.element_size() for part in (vae.encoder, vae.quant_conv) for one in part.parameters())
+    weights = sum(one.numel() * one.element_size() for one in vae.parameters())
     with torch.no_grad():
         with FlopCounterMode(display=False) as counter:
             vae.encode(pixels)
@@ -79,7 +85,7 @@ def _peak_bytes(vae: Any, pixels: Any) -> int:
                 if hasattr(leaf, "untyped_storage"):
                     self.note(leaf.untyped_storage())
             if func is torch.ops.aten.convolution.default:
-                self.peak = max(self.peak, self.now + sum(one.numel() * one.element_size() for one in (args[0], out)))
+                self.peak = max(self.peak, self.now + _workspace_bytes(args[0], args[1], out))
             return out
 
         def note(self, storage: Any) -> None:
@@ -99,26 +105,51 @@ def _peak_bytes(vae: Any, pixels: Any) -> int:
     with Ledger() as ledger:
         ledger.alive |= owned
         vae.encode(pixels)
-    return int(ledger.peak * ALLOCATED)
+    return int(ledger.peak * ALLOCATED) + HEAP_BYTES
 
 
-def cost_of(rows: Iterable[Fields], config: Mapping[str, Json], dtype: str = "float32") -> dict[str, Json]:
-    """Return what the samples of a plan take to encode: {"tera_flops", "peak_gib", "buckets": {size: {"section_tera_flops", "peak_gib", "videos"}}}.
+def _workspace_bytes(given: Any, weight: Any, made: Any) -> int:
+    """Return what a convolution on a processor takes beside its tensors.   given : (1, channels, ...).   weight : (out, channels, ...)."""
+    if given.element_size() == 4 and math.prod(given.shape[:4]) <= UNFOLDED_BELOW:
+        columns = weight[0].numel() * math.prod(made.shape[2:])
+        return int(columns * given.element_size())
+    return int(sum(one.numel() * one.element_size() for one in (given, made)))
 
-    rows : planned samples; each has an RGB and a control video.   config, dtype : as of `section_cost`.
+
+def bucket_cost(config: Mapping[str, Json], frames: int, height: int, width: int, dtype: str = "float32", tiling: Tiling | None = None) -> SectionCost:
+    """Return what one section of a bucket takes, cut into tiles where there is a tiling: operations of all tiles, memory of the largest."""
+    if tiling is None:
+        return section_cost(config, frames, height, width, dtype)
+    sides = (spans(height, tiling.height, tiling.overlap), spans(width, tiling.width, tiling.overlap))
+    tiles = Counter((bottom - top, right - left) for (top, bottom), (left, right) in product(*sides))
+    costs = {size: section_cost(config, frames, *size, dtype) for size in tiles}
+    one = max(costs.values(), key=lambda cost: cost.peak_bytes)
+    return SectionCost(sum(costs[size].flops * count for size, count in tiles.items()), one.peak_bytes, one.weight_bytes)
+
+
+def cost_of(
+    rows: Iterable[Fields], config: Mapping[str, Json], dtype: str = "float32", tiling_of: Callable[[int, int], Tiling | None] = lambda height, width: None
+) -> dict[str, Json]:
+    """Return what the samples of a plan take to encode: {"tera_flops", "peak_gib", "buckets": {size: {"section_tera_flops", "peak_gib", "sections"}}}.
+
+    rows : planned samples; each has an RGB and a control video, whose frames are held while it is encoded.   config, dtype : as of `section_cost`.
+    tiling_of : (height, width) -> the tiles of that bucket, or None.
     """
-    groups: dict[tuple[int, int, int], int] = {}
+    groups: Counter[tuple[int, int, int]] = Counter()
+    held: dict[tuple[int, int, int], int] = {}
     for row in rows:
-        frames = int(row["used"]) if int(row["sections"]) == 1 and int(row["used"]) != WINDOW_FRAMES else WINDOW_FRAMES
-        key = (frames, int(row["height"]), int(row["width"]))
-        groups[key] = groups.get(key, 0) + 2 * int(row["sections"])
+        frames, height, width = int(row["used"]) // int(row["sections"]), int(row["height"]), int(row["width"])
+        groups[frames, height, width] += 2 * int(row["sections"])
+        pair = 2 * 3 * int(row["num_frame"]) * height * width
+        held[frames, height, width] = max(pair, held.get((frames, height, width), 0))
     buckets, total, peak = {}, 0, 0
-    for (frames, height, width), videos in sorted(groups.items()):
-        cost = section_cost(config, frames, height, width, dtype)
-        total, peak = total + cost.flops * videos, max(peak, cost.peak_bytes + cost.weight_bytes)
+    for (frames, height, width), sections in sorted(groups.items()):
+        cost = bucket_cost(config, frames, height, width, dtype, tiling_of(height, width))
+        taken = cost.peak_bytes + cost.weight_bytes + held[frames, height, width]
+        total, peak = total + cost.flops * sections, max(peak, taken)
         buckets[f"{frames}x{height}x{width}"] = {
-            "peak_gib": round((cost.peak_bytes + cost.weight_bytes) / GIB, 3),
+            "peak_gib": round(taken / GIB, 3),
             "section_tera_flops": round(cost.flops / TERA, 3),
-            "sections": videos,
+            "sections": sections,
         }
     return {"buckets": buckets, "peak_gib": round(peak / GIB, 3), "tera_flops": round(total / TERA, 3)}

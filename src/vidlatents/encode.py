@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from shardwork.errors import DataError
 from shardwork.streams import stream as random_stream
-from vidlatents.models import SECTION_FRAMES, ModelKind, Vae
+from vidlatents.buckets import WINDOW_FRAMES, check_frames, check_multiple
+from vidlatents.models import Vae
 from vidlatents.tiling import Tiling, spans
 
 Layout = Literal["sections", "whole"]
@@ -54,23 +55,11 @@ def seeds(seed: int, uttid: str) -> SeedOf:
     return lambda name, section: int(random_stream(seed, "latents", uttid, name, section).integers(2**63))
 
 
-def check_frames(kind: ModelKind, layout: Layout, frames: int, height: int, width: int, where: object) -> None:
-    """Raise DataError where a bucket cannot be encoded: E_WINDOW, E_FRAMES_4N1, E_MULTIPLE."""
-    if layout == "sections" and frames < SECTION_FRAMES:
-        raise DataError("E_WINDOW", where, f"{frames} frames", f"{SECTION_FRAMES} or more", "use a longer bucket, or the layout `whole`")
-    if layout == "whole" and (frames < 1 or (frames - 1) % kind.temporal):
-        near = 1 + max(frames - 1, 0) // kind.temporal * kind.temporal
-        raise DataError("E_FRAMES_4N1", where, f"{frames} frames", f"1 more than a multiple of {kind.temporal}", f"use a bucket of {near} frames")
-    if height % kind.spatial or width % kind.spatial or min(height, width) < 1:
-        near_size = f"{max(height // kind.spatial, 1) * kind.spatial}x{max(width // kind.spatial, 1) * kind.spatial}"
-        raise DataError("E_MULTIPLE", where, f"{height}x{width}", f"multiples of {kind.spatial} for {kind.name}", f"use a bucket such as {near_size}")
-
-
 def windows(layout: Layout, frames: int) -> list[tuple[int, int]]:
     """Return the windows [start, end) of a video that are encoded each by itself; what is left at the end is dropped."""
     if layout == "whole":
         return [(0, frames)]
-    return [(start, start + SECTION_FRAMES) for start in range(0, frames - SECTION_FRAMES + 1, SECTION_FRAMES)]
+    return [(start, start + WINDOW_FRAMES) for start in range(0, frames - WINDOW_FRAMES + 1, WINDOW_FRAMES)]
 
 
 def pixels(frames: NDArray[np.uint8], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
@@ -99,7 +88,8 @@ def encode(
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
         raise ValueError(f"frames of {frames.dtype} {frames.shape}, not uint8 (T, H, W, 3)")
     count, height, width, _ = frames.shape
-    check_frames(vae.kind, layout, count, height, width, where)
+    check_frames(count, layout, vae.kind.temporal, where)
+    check_multiple(height, width, vae.kind.spatial, where)
     if tiling is not None:
         tiling.check(vae.kind)
     latents = []
@@ -194,13 +184,3 @@ def _normalised(vae: Vae, moments: torch.Tensor, seed: int | None) -> torch.Tens
         noise = torch.randn(value.shape, generator=torch.Generator("cpu").manual_seed(seed), dtype=torch.float32)
         value = value + torch.exp(0.5 * log_variance.clamp(-30.0, 20.0)) * noise.to(value.device)
     return (value - vae.mean) / vae.std
-
-
-def encode_flops(vae: Vae, frames: NDArray[np.uint8], layout: Layout, tiling: Tiling | None) -> int:
-    """Return the floating-point operations that encoding takes, counted while it is done."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter: Any = FlopCounterMode(display=False)
-    with counter:
-        encode(vae, frames, layout, "mode", lambda _name, _section: 0, tiling)
-    return int(counter.get_total_flops())

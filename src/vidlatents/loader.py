@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,24 +17,13 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from shardwork.streams import stream
 from vidlatents.encode import pixels
+from vidlatents.read import Pair
 from vidlatents.records import Sample, parse_name
 from vidlatents.store import load_sample
 from vidlatents.verify import sample_files
 
 HISTORY = (16, 2, 1)
 """Latent frames of history, far to near, that the public trainer gives its model."""
-
-
-class PairLike(Protocol):
-    """What reading a pair returns.   rgb, control : (T, H, W, 3) uint8."""
-
-    @property
-    def rgb(self) -> NDArray[np.uint8]:
-        """The video."""
-
-    @property
-    def control(self) -> NDArray[np.uint8]:
-        """The control video."""
 
 
 class PairDataset(Dataset[dict[str, Any]]):
@@ -44,7 +33,7 @@ class PairDataset(Dataset[dict[str, Any]]):
     control_videos ((T, 3, H, W) float32 in [-1, 1]), prompts (raw) and first_frames_images ((3, H, W) uint8).
     """
 
-    def __init__(self, samples: Sequence[Sample], read: Callable[[Sample], PairLike]) -> None:
+    def __init__(self, samples: Sequence[Sample], read: Callable[[Sample], Pair]) -> None:
         self.samples, self._read = list(samples), read
         self.buckets = [(sample.num_frame, sample.height, sample.width) for sample in self.samples]
 

@@ -5,20 +5,24 @@ The table is read without torch; loading imports it.
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardwork.digests import digest_value, new_xxh3
 from shardwork.errors import DataError
 from shardwork.jsonio import Json
+from vidlatents.buckets import latent_shape, used_frames
 
 if TYPE_CHECKING:
     import torch
 
-SECTION_FRAMES = 33
+M_MMAP_THRESHOLD = -3
+"""Of mallopt. Source: glibc, malloc.h."""
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TINY_VAE_PARAMETERS = 20_000_000
 """Fewer parameters than any released Wan autoencoder has (127 million and 705 million): its weights are no real ones."""
@@ -40,16 +44,9 @@ class ModelKind:
     temporal: int
     patch: int
 
-    def latent_frames(self, frames: int) -> int:
-        """Return the latent frames of a window of `frames`: the first stands alone."""
-        return 1 + (frames - 1) // self.temporal
-
     def shape(self, layout: str, frames: int, height: int, width: int) -> tuple[int, ...]:
-        """Return the shape of a sample's latent: (S, z, 9, h, w) for `sections`, (z, t, h, w) for `whole`.   Source: latents spec, "Latents"."""
-        size = (height // self.spatial, width // self.spatial)
-        if layout == "sections":
-            return (frames // SECTION_FRAMES, self.z, self.latent_frames(SECTION_FRAMES), *size)
-        return (self.z, self.latent_frames(frames), *size)
+        """Return the shape of a sample's latent. Raises SampleRefused (E_WINDOW, E_FRAMES_4N1)."""
+        return latent_shape(used_frames(frames, layout, self.temporal), layout, self.z, self.spatial, (height, width))
 
 
 MODELS: Mapping[str, ModelKind] = {
@@ -196,6 +193,7 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
     import diffusers
     import torch
 
+    _return_large_blocks()
     wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
     hub = HUB.get(kind or "", HUB["wan21"])
     if kind is not None and kind not in MODELS:
@@ -215,6 +213,16 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
     model = model.eval().requires_grad_(False).to(device)
     mean, std = (torch.tensor(model.config[name], dtype=torch.float32, device=device).view(-1, 1, 1, 1) for name in ("latents_mean", "latents_std"))
     return Vae(model, found, dtype, torch.device(device), mean, std, identify(model, found.name, dict(model.config), TINY_VAE_PARAMETERS))
+
+
+@cache
+def _return_large_blocks() -> None:
+    """Have the C library (glibc) give tensors of 8 MiB or more back to the system when they are freed.
+
+    Left alone it raises that bound to 32 MiB by itself and keeps the room of smaller ones, cut up: 640 MiB were taken where 250 were in use.
+    """
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(M_MMAP_THRESHOLD, 8 << 20)
 
 
 def _defaults(model: Any) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from vidlatents.codes import HINT_REMAKE
 CONTROL_TYPE = "external_control_video"
 KEYS = ("vae_latent", "control_latent", "prompt_embed", "prompt_attention_mask", "first_frames_image", "prompt_raw", "control_type")
 TENSORS = KEYS[:4]
-LEAST_BYTES = 1024
 
 
 class Stored(TypedDict):
@@ -54,12 +53,6 @@ class Content:
 def picture(frame: NDArray[np.uint8]) -> Image.Image:
     """Return a frame, (H, W, 3) uint8, as a plain RGB picture: it loads with Pillow's base class alone."""
     return Image.fromarray(np.ascontiguousarray(frame))
-
-
-def picture_of_values(frame: torch.Tensor) -> Image.Image:
-    """Return a frame, (3, H, W) float in [-1, 1], as a picture, rounded to the nearest grey code, so that codes 0 to 255 come back as they were."""
-    codes = ((frame.float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
-    return picture(codes.permute(1, 2, 0).cpu().numpy())
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vidlatents.cost import cost_of, section_cost
+from vidlatents.cost import HEAP_BYTES, bucket_cost, cost_of, section_cost
+from vidlatents.tiling import Tiling
 
 WAN21 = {"base_dim": 96, "z_dim": 16, "dim_mult": [1, 2, 4, 4], "num_res_blocks": 2, "temperal_downsample": [False, True, True]}
 WAN22 = {
@@ -35,8 +36,16 @@ def test_a_section_of_wan21_takes_157_tflop(wan21):
     assert round(wan21.flops / 1e12) == 157
 
 
-def test_a_section_of_wan21_takes_about_22_kib_a_pixel(wan21):
-    assert wan21.peak_bytes / (480 * 1920) / 1024 == pytest.approx(22, rel=0.1)
+def test_an_untiled_section_of_wan21_takes_about_17_gib(wan21):
+    assert (wan21.peak_bytes + wan21.weight_bytes) / 2**30 == pytest.approx(17, rel=0.1)
+
+
+def test_a_tile_of_wan21_takes_no_more_than_the_22_kib_a_pixel_that_tiles_are_cut_for():
+    assert 17 < section_cost(WAN21, 9, 256, 256).peak_bytes / (256 * 256) / 1024 < 22
+
+
+def test_wan21_weighs_127_million_numbers(wan21):
+    assert wan21.weight_bytes / 4 == pytest.approx(127e6, rel=0.01)
 
 
 def test_a_section_of_wan22_takes_108_tflop():
@@ -44,16 +53,35 @@ def test_a_section_of_wan22_takes_108_tflop():
 
 
 def test_half_precision_takes_half_the_memory_and_the_same_operations():
-    full, half = (section_cost(TINY, 33, 64, 64, dtype) for dtype in ("float32", "bfloat16"))
-    assert half.flops == full.flops and half.peak_bytes == pytest.approx(full.peak_bytes / 2, rel=0.02)
+    full, half = (section_cost(WAN21, 5, 256, 256, dtype) for dtype in ("float32", "bfloat16"))
+    assert half.flops == full.flops and half.peak_bytes - HEAP_BYTES == pytest.approx((full.peak_bytes - HEAP_BYTES) / 2, rel=0.02)
+
+
+def row(frames=33, sections=1, **more):
+    return {"used": frames, "num_frame": frames, "sections": sections, "height": 64, "width": 64, **more}
 
 
 def test_a_plans_cost_counts_both_videos_of_every_section():
-    rows = [{"used": 99, "sections": 3, "height": 64, "width": 64}, {"used": 33, "sections": 1, "height": 64, "width": 64}]
-    one = section_cost(TINY, 33, 64, 64).flops
-    assert cost_of(rows, TINY)["tera_flops"] == round(8 * one / 1e12, 3)
+    one = section_cost(TINY, 5, 64, 64).flops
+    assert cost_of([row(15, 3), row(5)], TINY)["tera_flops"] == round(8 * one / 1e12, 3)
 
 
 def test_a_whole_clip_is_one_section_of_all_its_frames():
-    rows = [{"used": 29, "sections": 1, "height": 64, "width": 64}]
-    assert list(cost_of(rows, TINY)["buckets"]) == ["29x64x64"]
+    assert list(cost_of([row(29)], TINY)["buckets"]) == ["29x64x64"]
+
+
+def test_the_frames_of_the_longest_pair_are_held_beside_the_model():
+    one = section_cost(TINY, 5, 64, 64)
+    rows = [row(5), row(5, num_frame=500 * 33), row(5)]
+    assert cost_of(rows, TINY)["peak_gib"] == round((one.peak_bytes + one.weight_bytes + 500 * 33 * 64 * 64 * 3 * 2) / 2**30, 3)
+
+
+def test_tiles_take_the_operations_of_all_and_the_memory_of_one():
+    whole, tiled = section_cost(TINY, 5, 64, 128), bucket_cost(TINY, 5, 64, 128, tiling=Tiling(64, 72, 16))
+    assert tiled.flops == 2 * section_cost(TINY, 5, 64, 72).flops > whole.flops
+    assert tiled.peak_bytes == section_cost(TINY, 5, 64, 72).peak_bytes < whole.peak_bytes
+
+
+def test_a_small_convolution_is_counted_with_the_columns_that_it_is_unfolded_to():
+    # 8 channels of 6 frames of 66 rows are below the bound: 8 x 27 numbers for each value of 4 x 64 x 64
+    assert section_cost(TINY, 9, 64, 64).peak_bytes - HEAP_BYTES > 8 * 27 * 4 * 64 * 64 * 4

@@ -70,6 +70,13 @@ def test_one_changed_weight_changes_the_digest():
     assert weights_digest(model) != before
 
 
+def test_a_tensor_of_another_name_or_shape_changes_the_digest():
+    parts = [torch.nn.Module() for _ in range(3)]
+    for part, name, shape in zip(parts, ("a", "b", "a"), ((2, 3), (2, 3), (3, 2)), strict=True):
+        part.register_parameter(name, torch.nn.Parameter(torch.ones(shape)))
+    assert len({weights_digest(part) for part in parts}) == 3
+
+
 @pytest.mark.parametrize(("kind", "other"), [KINDS, KINDS[::-1]])
 def test_one_kind_loaded_as_the_other_is_refused(kind, other):
     assert refused("E_MODEL_KIND", lambda: load_vae(folder(kind), other, torch.float32, "cpu")).found.startswith(kind)

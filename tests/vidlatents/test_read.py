@@ -8,12 +8,14 @@ import sys
 from fractions import Fraction
 from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.vidlatents.pairs import frames_of, sample_of, write, write_mp4, write_pair
+from vidlatents import decode
 from vidlatents.codes import SampleRefused
 from vidlatents.read import probe, probe_pair, read_pair
 
@@ -262,6 +264,51 @@ def test_colours_follow_the_matrix_that_the_file_states(tmp_path, matrix, rgb):
     sample = sample_of(tmp_path, frames=1, size=(32, 32))
     pair = read_pair(type(sample)(**{**vars(sample), "video": tmp_path / "v.mkv", "control": tmp_path / "v.mkv"}))
     assert np.abs(pair.rgb[0, 7, 7] - np.array(rgb)).max() < 1
+
+
+def test_a_title_that_is_not_utf_8_is_no_fault_of_the_video(tmp_path):
+    import av
+
+    with av.open(str(tmp_path / "v.avi"), "w") as container:
+        container.metadata["title"] = "a title of a video"
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(frames_of(1)[0], "rgb24")))
+        container.mux(stream.encode(None))
+    data = (tmp_path / "v.avi").read_bytes()
+    assert b"a title of" in data
+    (tmp_path / "v.avi").write_bytes(data.replace(b"a title of", b"\xe9 title \xff\xff"))
+    assert probe(tmp_path / "v.avi").frames == 1
+
+
+def test_a_picture_that_cannot_be_read_for_a_fault_of_the_disk_is_no_verdict(tmp_path, monkeypatch):
+    Image.fromarray(frames_of(1)[0]).save(tmp_path / "0.png")
+
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("PIL.Image.open", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        probe(tmp_path)
+
+
+def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "v.mkv", frames_of(5))
+    good = decode._decoded
+
+    def marked(container, video):
+        for index, frame in enumerate(good(container, video)):
+            yield frame if index != 3 else SimpleNamespace(is_corrupt=True, rotation=0, width=64, height=48)
+
+    monkeypatch.setattr(decode, "_decoded", marked)
+    assert refused(probe, path).found == "frame 3 is damaged"
+
+
+def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
+    threads, good = [], decode._decoded
+    monkeypatch.setattr(decode, "_decoded", lambda container, video: threads.append(video.codec_context.thread_count) or good(container, video))
+    probe(write_mp4(tmp_path / "v.mp4", smooth(5)))
+    assert threads == [1]
 
 
 def triangle(size, out):

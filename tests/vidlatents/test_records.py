@@ -186,8 +186,12 @@ def test_a_size_that_is_no_multiple_of_the_models_factor_is_refused(height, widt
     assert refused(minimal(height=height, width=width), spatial=spatial).code == "E_MULTIPLE"
 
 
-def test_a_cut_shorter_than_the_bucket_is_refused():
-    assert refused(minimal(cut=[10, 50])).code == "E_FRAMES_SHORT"
+def test_a_cut_one_frame_shorter_than_the_bucket_is_refused():
+    assert refused(minimal(cut=[10, 58])).code == "E_FRAMES_SHORT"
+
+
+def test_a_cut_of_the_buckets_frames_is_taken():
+    assert parse_record(minimal(cut=[10, 59]), settings_of(), "r:1").cut == (10, 59)
 
 
 def test_a_full_record_below_the_smallest_bucket_is_refused():
