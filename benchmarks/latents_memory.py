@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
@@ -38,7 +39,8 @@ def write_vae(name: str, folder: Path) -> Path:
     from diffusers import AutoencoderKLWan
 
     torch.manual_seed(0)
-    AutoencoderKLWan(**config_of(name)).save_pretrained(folder / "vae")
+    vae: Any = AutoencoderKLWan(**config_of(name))
+    vae.save_pretrained(folder / "vae")
     return folder
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,20 @@ def probe(path: Path, missing: str = "E_VIDEO_MISSING") -> Probe:
     """Return what a video is, by decoding it whole without converting a frame.
 
     missing : the code where there is none.   Raises SampleRefused (that, or E_DECODE), OSError where the machine is at fault.
+    Many samples are cuts of one video: a file is not decoded again by one process while its size and time stay the same.
     """
+    if not path.is_file():
+        return _probe(path, missing)
+    status = path.stat()
+    return _probed(path, missing, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(4096)
+def _probed(path: Path, missing: str, _status: tuple[int, ...]) -> Probe:
+    return _probe(path, missing)
+
+
+def _probe(path: Path, missing: str) -> Probe:
     with open_video(path, missing) as opened:
         for _ in opened.pictures:
             pass

@@ -304,6 +304,14 @@ def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypa
     assert refused(probe, path).found == "frame 3 is damaged"
 
 
+def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, monkeypatch):
+    path, opened, good = write(tmp_path / "v.mkv", frames_of(5)), [], decode._decoded
+    monkeypatch.setattr(decode, "_decoded", lambda container, video: opened.append(1) or good(container, video))
+    assert [probe(path).frames, probe(path).frames, len(opened)] == [5, 5, 1]
+    write(path, frames_of(7))
+    assert [probe(path).frames, len(opened)] == [7, 2]
+
+
 def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
     threads, good = [], decode._decoded
     monkeypatch.setattr(decode, "_decoded", lambda container, video: threads.append(video.codec_context.thread_count) or good(container, video))
