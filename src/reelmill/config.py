@@ -434,12 +434,17 @@ class LatentsConfig(_Section):
 
     def for_set(self) -> dict[str, Any]:
         """Return the keys that decide what is planned, by name."""
-        names = {"model", "start", "seed", "missing_prompt", "sizes", "own_sizes", "frame_buckets", "trainer_frames", "trainer_sizes"}
-        return self.model_dump(include=names)
+        names = {"model", "start", "missing_prompt", "sizes", "own_sizes", "frame_buckets"}
+        return {**self.model_dump(include=names), "seed": self.seed if self.start == "drawn" else 0}
+
+    def for_report(self) -> dict[str, Any]:
+        """Return the keys that decide what is reported alone, by name."""
+        return self.model_dump(include={"trainer_frames", "trainer_sizes"})
 
     def for_encoding(self) -> dict[str, Any]:
         """Return the keys that decide a file's bytes, by name."""
-        return self.model_dump(include={"model", "how", "seed", "dtype", "text_dtype", "memory_gib", "fallback_gib"})
+        names = {"model", "how", "dtype", "text_dtype", "memory_gib", "fallback_gib"}
+        return {**self.model_dump(include=names), "seed": self.seed if self.how == "sample" else 0}
 
     def folders(self) -> tuple[Path, Path]:
         """Return the folders that the records' paths count from."""
