@@ -6,7 +6,7 @@ from vidlatents.models import HUB
 from vidlatents.shard_names import short
 
 LATENT_BOOKS = RUN / "latents_books"
-TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
+TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}-{latent_stage.MODEL_VERSION}"
 LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
