@@ -18,6 +18,7 @@ from shardwork.place import the_manifest
 from shardwork.shards import shard_of
 from tests.vidlatents.pairs import frames_of, write
 from tests.vidlatents.tiny_models import folder as tiny_folder
+from vidlatents.records import Records
 from vidlatents.stage import PLAN_STEP, plans_place
 from vidlatents.store import load_sample
 
@@ -131,7 +132,12 @@ def test_a_clip_without_a_row_of_controls_is_stale(made):
 
 def test_records_are_read_once_in_a_job(made, monkeypatch):
     looks = []
-    monkeypatch.setattr(sets, "read_records", lambda path, settings: looks.append(path) or importlib.import_module("vidlatents.records").Records((), ()))
+
+    def read(path, settings):
+        looks.append(path)
+        return Records((), ())
+
+    monkeypatch.setattr(sets, "read_records", read)
     roots, about = made.flags("sections", clips=False)
     line = [f"--stage={made.root / 'p'}", f"--shard={ONE}", "--key=k", *roots, *about, "--records=r", "--videos=v", "--control-videos=c"]
     sets.members_of(plan_latents.arguments.parse_args(line), ONE)

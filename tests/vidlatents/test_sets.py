@@ -12,13 +12,18 @@ from shardwork.errors import DataError, Fault
 from shardwork.shards import shard_name
 from shardwork.step import Item
 from tests.vidlatents.pairs import minimal, sample_of, settings_of, write_pair, write_records
+from tests.vidlatents.test_cost import WAN21, WAN22
 from tests.vidlatents.test_sources import control, events
-from vidlatents import card
+from tests.vidlatents.tiny_models import folder as tiny_folder
+from vidlatents import card, cost
 from vidlatents.card import VAE_PARTS, at_hand
+from vidlatents.cost import SectionCost
+from vidlatents.encode_step import KEPT, NEEDED, READ
 from vidlatents.members import Member, fields_of, own_members, record_members, refuse_shared_names
 from vidlatents.plan import PlanSettings, ignored_by_trainer, plan_sample, report
 from vidlatents.plan_report import cost_by_bucket, whole_report
 from vidlatents.plan_step import plan_step
+from vidlatents.producer import arguments, produce
 from vidlatents.read import Probe
 from vidlatents.records import read_records
 from vidlatents.released import RELEASED, config_for
@@ -111,8 +116,8 @@ def test_a_record_with_the_files_name_of_an_own_video_is_refused_and_the_own_one
 
 def test_own_members_of_the_other_layout_pass_without_a_file_and_refused_ones_have_their_verdict():
     elsewhere, refused = (own_members(found, "events") for found in (events(controls=[control(frames=20)]), events(controls=[control(height=4)])))
-    assert [(one.verdict["status"], one.verdict.get("elsewhere"), one.verdict["files"]) for one in elsewhere] == [("ok", 1, {})]
-    assert [one.verdict["code"] for one in refused] == ["E_MULTIPLE"]
+    assert [one.verdict for one in elsewhere] == [{"id": "v", "status": "ok", "code": "ok", "files": {}, "elsewhere": 1}]
+    assert [(one.verdict or {})["code"] for one in refused] == ["E_MULTIPLE"]
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([0], "0/20"), ([7, 1, 0], "0-1,7/20"), ([3, 4, 5, 9, 19], "3-5,9,19/20")])
@@ -133,8 +138,8 @@ def test_a_text_that_names_no_work_shards_is_refused(text):
 
 def test_the_cost_of_a_plan_is_told_by_bucket_with_the_configuration_that_it_is_of():
     rows = [{**own_row_of(120), "status": "ok", "id": "v", "height": 64, "width": 64}]
-    cost = cost_by_bucket(rows, EncodeFlags(), "tiny")
-    text = whole_report([*rows, {"id": "w", "status": "ok", "elsewhere": 1}], [shard_name(0, 2)], PlanSettings(trainer_frames=121), cost)
+    taken = cost_by_bucket(rows, EncodeFlags(), "tiny")
+    text = whole_report([*rows, {"id": "w", "status": "ok", "elsewhere": 1}], [shard_name(0, 2)], PlanSettings(trainer_frames=121), taken)
     assert "counted for the configuration of a tiny wan21" in text and "cost of 33x64x64: 6 sections of" in text
     for said in (
         "19 frames of videos or cuts",
@@ -145,10 +150,37 @@ def test_the_cost_of_a_plan_is_told_by_bucket_with_the_configuration_that_it_is_
         assert said in text
 
 
+def test_the_released_configurations_are_those_whose_cost_the_specification_states():
+    assert RELEASED == {"wan21": WAN21, "wan22-5b": WAN22}
+
+
+def test_the_dry_run_of_a_front_door_tells_the_cost_and_encodes_nothing(tmp_path, capsys):
+    write_pair(tmp_path, "a", 33, 33, (16, 24))
+    write_records(tmp_path / "r.jsonl", [minimal("a", 33, 16, 24)])
+    line = [f"--data_root={tmp_path}", "--metadata_file=r.jsonl", f"--output_root={tmp_path / 'out'}", "--dataloader_num_workers=0", "--dry_run"]
+    args = arguments("d", "wan21", "o").parse_args([*line, f"--pretrained_model_name_or_path={tiny_folder('wan21')}"])
+    assert produce(args, "wan21") == 0
+    assert "cost of 33x16x24: 2 sections of" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_beyond_20_sizes_the_cost_of_the_smaller_ones_is_scaled(monkeypatch):
+    rows = [{"status": "ok", "used": 1, "sections": 1, "num_frame": 1, "height": 16, "width": 16 * count} for count in range(1, 22)]
+    held = []
+
+    def count(config, frames, height, width, dtype, tiling):
+        held.append(width)
+        return SectionCost(width * 10**12, 1, 1)
+
+    monkeypatch.setattr(cost, "bucket_cost", count)
+    found = cost.cost_of(rows, {})
+    assert len(held) == 20 and 16 not in held
+    assert found["buckets"]["1x16x16"] == {"counted": False, "peak_gib": 0.0, "section_tera_flops": 16.0, "sections": 2}
+
+
 def test_a_bucket_that_no_tile_fits_is_told_before_it_is_encoded():
     rows = [{**own_row_of(120), "status": "ok", "id": "v"}]
-    cost = cost_by_bucket(rows, EncodeFlags(memory_gib=0.01), "tiny")
-    assert "no room for 272x640: a budget of 0.01 GiB" in whole_report(rows, ["0000-of-0001"], PlanSettings(), cost)
+    taken = cost_by_bucket(rows, EncodeFlags(memory_gib=0.01), "tiny")
+    assert "no room for 272x640: a budget of 0.01 GiB" in whole_report(rows, ["0000-of-0001"], PlanSettings(), taken)
 
 
 def test_a_folder_that_is_here_is_counted_and_else_the_released_model_of_the_kind(tmp_path):
@@ -201,3 +233,7 @@ def test_the_log_of_a_plan_says_nothing_of_cost_that_was_not_counted():
     from vidlatents.plan import Plan
 
     assert "cost" not in report(Plan((), {}, PlanSettings()))
+
+
+def test_what_decides_no_byte_is_no_part_of_what_a_file_is_made_for():
+    assert not {"bucket_key", "cut"} & {*READ, *KEPT, *NEEDED}
