@@ -27,6 +27,7 @@ localrules:
     events,
     export,
     latents,
+    latents_plan,
     report,
     write_report,
     gate,
@@ -100,6 +101,11 @@ rule export:
 rule latents:
     input:
         [path for branch in BRANCHES if branch.startswith("latents_") for path in all_of(branch)] if CONFIG.latents else no_branch("latents"),
+
+
+rule latents_plan:
+    input:
+        [BRANCHES[branch]["plan"] for branch in BRANCHES if branch.startswith("latents_")] if CONFIG.latents else no_branch("latents"),
 
 
 rule report:

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from reelmill.config import resolve
+from reelmill.machine import has_gpu, usable_memory_bytes
 from sam3dvid import stage as clip_stage
 from shardwork.command import as_flags
 from shardwork.digests import digest_value, sha256_file
@@ -30,8 +31,19 @@ checked(check_writable, RUN)
 CHECK = secrets.token_hex(8) if CONFIG.verify == "full" else ""
 """A parameter of steps that can look at finished files again: under `verify: full` it differs each time, so that they do so in every run."""
 LOGS = RUN / "logs"
+
+
+def limit_jobs():
+    """Have jobs of this machine share its memory and its GPU, unless --resources says how much there is of them. On a cluster its scheduler does that."""
+    for name, value in (("mem_mb", usable_memory_bytes() // 1_000_000), ("gpu", 1)):
+        if workflow.is_main_process and workflow.local_exec and name not in workflow.global_resources:
+            workflow.register_resource(name, value)
+
+
+limit_jobs()
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
+MOST_PLAN_LINES = 30
 """Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
 branches' rules. max_quarantined : where its section has its own.   told : a log whose last line is worth showing.   there : what must be there
 before its release is one."""
@@ -77,6 +89,8 @@ def ending():
     for branch in BRANCHES:
         text = Path(f"{RUN}/report/{branch}.txt")
         lines.append(text.read_text() + f"  results: {RUN}/, this report: {text}" if text.exists() else f"{branch}: not finished")
+        if (plan := BRANCHES[branch].get("plan")) and plan.exists() and not text.exists():
+            lines += [f"  {line}" for line in plan.read_text().splitlines()[:MOST_PLAN_LINES]] + [f"  this plan: {plan}"]
         if (told := BRANCHES[branch].get("told")) and told.exists():
             lines += [f"  {line}" for line in told.read_text().splitlines()[-1:]]
         if all(path.exists() for path in (*BRANCHES[branch]["built"], *filter(None, [BRANCHES[branch].get("there")]))):

@@ -3,7 +3,7 @@
 from vidlatents.buckets import own_layout
 from vidlatents.members import check_ids, own_row, record_members
 from vidlatents.records import read_records
-from vidlatents.settings import SetSettings
+from vidlatents.settings import SetSettings, TrainerFlags
 from vidlatents.sources import CLIP_KINDS, clip_uttid
 
 
@@ -41,13 +41,16 @@ def latent_set_flags(layout):
 def latent_rows(layout):
     """Return a row for each sample that may belong into a layout's folder."""
     sources, rows = latent_sources(layout), []
-    if sources["records"]:
-        settings = SetSettings(**CONFIG.latents.for_set(), layout=layout).records(LATENT_VIDEOS, LATENT_CONTROL_VIDEOS)
-        rows += [one.row() for one in record_members(read_records(Path(CONFIG.latents.records), settings))]
     if sources["events"]:
         rows += [own_row(row[event_stage.KEY], "events", row.get("captions", "")) for held in EVENT_SHARDS.values() for row in held]
     if sources["clips"]:
         rows += [own_row(clip_uttid(CONFIG.clips.split, name, kind), "clips") for ids in CLIP_SHARDS.values() for name in ids for kind in CLIP_KINDS]
+    if sources["records"]:
+        settings = SetSettings(**CONFIG.latents.for_set(), layout=layout).records(LATENT_VIDEOS, LATENT_CONTROL_VIDEOS)
+        own = [row[latent_stage.KEY] for row in rows]
+        rows = [one.row() for one in record_members(read_records(Path(CONFIG.latents.records), settings), own)] + rows
+    if not rows:
+        raise DataError("bad_table", CONFIG.latents.records, "no record", "at least one", "add records, or take the key out")
     return check_ids(rows)
 
 

@@ -3,19 +3,25 @@
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
 from vidlatents.models import HUB
+from vidlatents.shard_names import short
 
 LATENT_BOOKS = RUN / "latents_books"
-TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
+TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}-{latent_stage.MODEL_VERSION}"
 LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
+# what the keys know of models: tiny ones are made by code, so their version stands for their weights
+LATENT_MODEL_KEYS = [[name, latent_stage.MODEL_VERSION if name == latent_stage.TINY else 0] for name in (LATENT_WEIGHTS, LATENT_TEXT)]
 LATENT_MODELS = [TINY_MODEL / part for part in ("vae/config.json", "text_encoder/config.json", "tokenizer/tokenizer_config.json")] if LATENT_TINY else []
 LATENT_MODEL_FLAGS = {
     "books": LATENT_BOOKS,
     "weights": TINY_MODEL if LATENT_WEIGHTS == latent_stage.TINY else LATENT_WEIGHTS,
     "text_encoder": TINY_MODEL if LATENT_TEXT == latent_stage.TINY else LATENT_TEXT,
 }
-LATENT_HOST = {"device": CONFIG.latents.device, "threads": CONFIG.latents.threads}
+LATENT_GPU = int(CONFIG.latents.device == "gpu" or (CONFIG.latents.device == "auto" and workflow.local_exec and has_gpu()))
+LATENT_TEXT_MB = 3000 if LATENT_TINY else 28000 if CONFIG.latents.text_dtype == "float32" else 16000
+"""The encoder has 5.7 thousand million numbers: 11 GB in 16 bits each, 23 GB in 32."""
+LATENT_REPORTED = as_flags(CONFIG.latents.for_report())
 LATENT_VIDEOS, LATENT_CONTROL_VIDEOS = CONFIG.latents.folders()
 LATENT_FOLDERS = {layout: RUN / "latents" / latent_stage.folder_of(CONFIG.latents.model, layout) for layout in LAYOUTS}
 LATENT_PLACES = {
@@ -30,6 +36,8 @@ include: "latent_sets.smk"
 
 LATENT_SETTINGS = {layout: as_flags({**CONFIG.latents.for_set(), "layout": layout}) for layout in LAYOUTS}
 LATENT_ENCODING = {layout: as_flags({**CONFIG.latents.for_encoding(), "layout": layout}) for layout in LAYOUTS}
+checked(lambda: SetSettings(**CONFIG.latents.for_set()))
+checked(lambda: TrainerFlags(**CONFIG.latents.for_report()))
 LATENT_ROWS = {
     layout: latent_stage.deal_rows(checked(latent_rows, layout), CONFIG.latents.work_shards) for layout in LAYOUTS if any(latent_sources(layout).values())
 }
@@ -51,11 +59,11 @@ LATENTS_PLANNED = {
 }
 # Of this manifest the name holds no prompts: a changed one makes its own samples again, whose plan has another name, and reruns no other shard.
 LATENTS_TEXT = LATENT_TEXTS.manifest(
-    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, CONFIG.latents.text_dtype, CONFIG.redo.latents)
+    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_MODEL_KEYS[1], CONFIG.latents.text_dtype, CONFIG.redo.latents)
 )
 LATENTS_ENCODED = {
     (layout, shard): LATENT_PLACES[layout].manifest(
-        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_WEIGHTS, LATENT_TEXT, planned.name)
+        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_MODEL_KEYS, planned.name)
     )
     for (layout, shard), planned in LATENTS_PLANNED.items()
 }
@@ -64,7 +72,8 @@ LATENTS_VERIFIED = {
     for (layout, shard), encoded in LATENTS_ENCODED.items()
 }
 LATENT_KEYS = {
-    layout: key_of(latent_stage.MANIFEST_VERSION, [LATENTS_VERIFIED[layout, shard].name for shard in shards]) for layout, shards in LATENT_ROWS.items()
+    layout: key_of(latent_stage.MANIFEST_VERSION, LATENT_REPORTED, [LATENTS_VERIFIED[layout, shard].name for shard in shards])
+    for layout, shards in LATENT_ROWS.items()
 }
 LATENT_BUILT = {
     layout: [
@@ -73,12 +82,15 @@ LATENT_BUILT = {
     ]
     for layout, key in LATENT_KEYS.items()
 }
+LATENT_SHARDS = {layout: short(shards) for layout, shards in LATENT_ROWS.items()}
+LATENT_REPORTS = {layout: RUN / "report" / f"latents_{layout}.plan.txt" for layout in LATENT_ROWS}
 LATENT_TABLES = [path for path in (CONFIG.latents.records, CONFIG.latents.events and CONFIG.events.table) if path]
 for layout, shards in LATENT_ROWS.items():
     BRANCHES[f"latents_{layout}"] = {
         "manifests": [made[layout, shard] for made in (LATENTS_PLANNED, LATENTS_ENCODED, LATENTS_VERIFIED) for shard in shards],
         "built": LATENT_BUILT[layout],
         "release": LATENT_FOLDERS[layout],
+        "plan": LATENT_REPORTS[layout],
         "told": LOGS / "write_latents_manifest" / f"{layout}.log",
         "table": LATENT_TABLES,
         "flags": " ".join(
@@ -130,6 +142,29 @@ rule plan_latents:
         + " --shard={wildcards.shard} --key={wildcards.key} {params.flags} --workers={threads} {params.settings} 2> {log:q}"
 
 
+# What is dropped, ignored and refused, and what the rest costs, before anything is encoded: encoding waits for it.
+rule write_latents_plan:
+    input:
+        planned=lambda wildcards: [LATENTS_PLANNED[wildcards.layout, shard] for shard in LATENT_ROWS[wildcards.layout]],
+    output:
+        text=RUN / "report" / "latents_{layout}.plan.txt",
+    log:
+        LOGS / "write_latents_plan" / "{layout}.log",
+    benchmark:
+        LOGS / "write_latents_plan" / "{layout}.tsv"
+    conda:
+        "../envs/latents.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: attempt * 3000,
+        runtime=30,
+    params:
+        version=1,
+        settings=lambda wildcards: f"{LATENT_ENCODING[wildcards.layout]} {LATENT_REPORTED}",
+        flags=lambda wildcards: as_flags({"plans": LATENT_PLANS[wildcards.layout].stage, "shards": LATENT_SHARDS[wildcards.layout], "weights": LATENT_WEIGHTS}),
+    shell:
+        step("write_latents_plan") + " {params.flags} {params.settings} --out={output.text:q} 2> {log:q}"
+
+
 if LATENT_TINY:
 
     rule build_tiny_model:
@@ -156,6 +191,7 @@ if LATENT_TINY:
 rule encode_text:
     input:
         planned=list(LATENTS_PLANNED.values()),
+        reports=[ancient(path) for path in LATENT_REPORTS.values()],
         models=[ancient(path) for path in LATENT_MODELS],
     output:
         manifest=LATENTS_TEXT,
@@ -167,18 +203,20 @@ rule encode_text:
         "../envs/latents.yaml"
     threads: CONFIG.latents.threads
     resources:
-        mem_mb=lambda wildcards, attempt: attempt * (3000 if LATENT_TINY else 16000),
+        mem_mb=lambda wildcards, attempt: attempt * LATENT_TEXT_MB,
         runtime=lambda wildcards, attempt: attempt * 240,
-        gpu=int(CONFIG.latents.device == "gpu"),
+        gpu=LATENT_GPU,
     params:
         version=latent_stage.TEXT_VERSION,
         check=CHECK,
         settings=as_flags({"text_dtype": CONFIG.latents.text_dtype}),
         flags=as_flags({**LATENT_MODEL_FLAGS, "redo": CONFIG.redo.latents}),
         key=LATENTS_TEXT.name.split(".")[1],
+        # spans, not names: a command holds 128 KiB
+        plans=" ".join(as_flags({"plans": LATENT_PLANS[layout].stage, "shards": shards}) for layout, shards in LATENT_SHARDS.items()),
     shell:
         step("encode_text", verify=CONFIG.verify, device=CONFIG.latents.device)
-        + " --key={params.key} {params.flags} {params.settings} --threads={threads} --plan {input.planned:q} 2> {log:q}"
+        + " --key={params.key} {params.flags} {params.settings} --threads={threads} {params.plans} 2> {log:q}"
 
 
 rule encode_latents:
@@ -198,7 +236,7 @@ rule encode_latents:
     resources:
         mem_mb=lambda wildcards, attempt: attempt * (3000 if LATENT_TINY else 4000 + 1024 * round(CONFIG.latents.memory_gib or 20)),
         runtime=lambda wildcards, attempt: attempt * 480,
-        gpu=int(CONFIG.latents.device == "gpu"),
+        gpu=LATENT_GPU,
     params:
         version=latent_stage.ENCODE_VERSION,
         check=CHECK,
@@ -266,7 +304,7 @@ for layout in LATENT_ROWS:
             runtime=30,
         params:
             version=latent_stage.MANIFEST_VERSION,
-            settings=f"{LATENT_ENCODING[layout]} {as_flags({'start': CONFIG.latents.start})}",
+            settings=f"{LATENT_ENCODING[layout]} {LATENT_REPORTED} {as_flags({'start': CONFIG.latents.start})}",
             flags=as_flags(
                 {
                     **LATENT_MODEL_FLAGS,
@@ -274,8 +312,8 @@ for layout in LATENT_ROWS:
                     "plans": LATENT_PLANS[layout].stage,
                     "folder": LATENT_FOLDERS[layout],
                     "key": LATENT_KEYS[layout],
+                    "shards": LATENT_SHARDS[layout],
                 }
             ),
-            shards=list(LATENT_ROWS[layout]),
         shell:
-            step("write_latents_manifest") + " {params.flags} {params.settings} --shard {params.shards:q} 2> {log:q}"
+            step("write_latents_manifest") + " {params.flags} {params.settings} 2> {log:q}"

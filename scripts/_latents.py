@@ -1,19 +1,24 @@
 """The sample sets of latents: the flags that describe one, and how they become its members, for the steps, the report and the gate."""
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import _src  # noqa: F401
 from eventvox import stage as event_stage
 from sam3dvid import stage as clip_stage
 from shardwork import command
-from shardwork.place import the_manifest
+from shardwork.place import Place, retract_manifests, the_manifest
 from shardwork.shards import rows_of, split_rows
+from shardwork.step import Fields
 from shardwork.tables import Row
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand
 from vidlatents.members import Member, check_ids, own_members, own_row, record_members, refuse_shared_names
+from vidlatents.models import HUB
 from vidlatents.records import read_records
 from vidlatents.settings import SetSettings
-from vidlatents.sources import CLIP_KINDS, clip_samples, clip_uttid, event_samples
-from vidlatents.stage import KEY
+from vidlatents.shard_names import names
+from vidlatents.sources import CLIP_KINDS, clip_samples, clip_uttid, event_samples, without_row
+from vidlatents.stage import KEY, PLAN_STEP, plans_place
 
 
 def add_root_flags(arguments) -> None:
@@ -51,26 +56,31 @@ def roots_of(args) -> dict[str, tuple[Path, Path]]:
     return found
 
 
-def record_members_of(args) -> list[Member]:
+def own_rows(args) -> list[Row]:
+    """Return a row for each member of the run's own."""
+    rows = []
+    if args.event_controls:
+        rows += [own_row(row[event_stage.KEY], "events", row.get("captions", "")) for row in event_stage.read_video_table(args.event_table)]
+    return rows + [own_row(uttid, "clips") for uttid in clip_uttids(args)]
+
+
+def record_members_of(args, own: Iterable[Row]) -> list[Member]:
     if not args.records:
         return []
     settings = command.settings_from(args, SetSettings)
-    return record_members(read_records(args.records, settings.records(args.videos, args.control_videos)))
+    return record_members(read_records(args.records, settings.records(args.videos, args.control_videos)), [row[KEY] for row in own])
 
 
 def set_rows(args) -> list[Row]:
     """Return a row for each member of the set: id, uttid and source. No video is looked at, and no manifest of an earlier stage."""
-    rows = [one.row() for one in record_members_of(args)]
-    if args.event_controls:
-        rows += [own_row(row[event_stage.KEY], "events", row.get("captions", "")) for row in event_stage.read_video_table(args.event_table)]
-    rows += [own_row(uttid, "clips") for uttid in clip_uttids(args)]
-    return check_ids(rows)
+    own = own_rows(args)
+    return check_ids([*(one.row() for one in record_members_of(args, own)), *own])
 
 
 def clip_uttids(args) -> list[str]:
     """Return the uttids of the set's clips: one for each kind of control video."""
-    names = [clip_stage.clip_name(args.clip_first + number) for number in range(args.clip_count)]
-    return [clip_uttid(args.clip_split, name, kind) for name in names for kind in CLIP_KINDS]
+    clips = [clip_stage.clip_name(args.clip_first + number) for number in range(args.clip_count)]
+    return [clip_uttid(args.clip_split, name, kind) for name in clips for kind in CLIP_KINDS]
 
 
 def shards_of(rows, work_shards: int) -> dict[str, tuple[str, ...]]:
@@ -81,11 +91,13 @@ def shards_of(rows, work_shards: int) -> dict[str, tuple[str, ...]]:
 def members_of(args, shard: str) -> list[Member]:
     """Return the members of one work shard, from the records and from the manifests of the control videos."""
     uttids: dict[str, set[str]] = {"events": set(), "clips": set()}
-    held = rows_of(set_rows(args), KEY, shard)
+    own = own_rows(args)
+    records = record_members_of(args, own)
+    held = rows_of(check_ids([*(one.row() for one in records), *own]), KEY, shard)
     for row in held:
         uttids.setdefault(row["source"], set()).add(row[KEY])
     ids = {row["id"] for row in held}
-    members = [one for one in record_members_of(args) if one.id in ids]
+    members = [one for one in records if one.id in ids]
     if uttids["events"]:
         members += own_members(_events(args, uttids["events"]), "events")
     if uttids["clips"]:
@@ -93,12 +105,21 @@ def members_of(args, shard: str) -> list[Member]:
     return refuse_shared_names(members)
 
 
+def whole_rows(place: Place, step: str, shard: str, ids: Collection[str]) -> list[Fields]:
+    """Return the rows of a shard manifest that names every one of some ids. One that does not is taken away; raises Fault (fault_stale)."""
+    rows = the_manifest(place, step, shard)
+    if lacking := sorted(set(ids) - {str(row["id"]) for row in rows}):
+        retract_manifests(place, step, shard)
+        raise without_row(lacking[0], step)
+    return rows
+
+
 def _events(args, wanted):
     settings = command.settings_from(args, SetSettings)
     table = event_stage.read_video_table(args.event_table)
     place = event_stage.controls_place(args.event_controls, event_stage.events_place(args.event_controls))
     shards = {shard: [row for row in rows if row["video_id"] in wanted] for shard, rows in split_rows(table, event_stage.KEY, args.event_work_shards).items()}
-    controls = [row for shard, rows in shards.items() if rows for row in the_manifest(place, event_stage.CONTROLS_STEP, shard)]
+    controls = [row for shard, rows in shards.items() if rows for row in whole_rows(place, event_stage.CONTROLS_STEP, shard, {one["video_id"] for one in rows})]
     rows = [row for rows in shards.values() for row in rows]
     return event_samples(rows, args.event_table, controls, args.event_controls, _records(args, settings), settings.own)
 
@@ -108,17 +129,29 @@ def _clips(args, wanted):
     clips = clip_stage.clips_place(args.clip_stage, args.clip_dataset)
     place = clip_stage.clip_controls_place(args.clip_controls, clips)
     cut = clip_stage.clip_shards(args.clip_count, args.clip_shard_size, args.clip_first)
-    names = {uttid.rpartition("_")[0].rpartition("_")[2] for uttid in wanted}
-    shards = [shard for shard, ids in cut.items() if names & set(ids)]
+    clip_ids = {uttid.rpartition("_")[0].rpartition("_")[2] for uttid in wanted}
+    shards = {shard: clip_ids & set(ids) for shard, ids in cut.items() if clip_ids & set(ids)}
     made, controls = (
-        [row for shard in shards for row in the_manifest(where, step, shard) if row["id"] in names]
+        [row for shard, ids in shards.items() for row in whole_rows(where, step, shard, ids) if row["id"] in ids]
         for where, step in ((clips, clip_stage.CLIP_STEPS[0]), (place, clip_stage.CLIP_CONTROLS_STEP))
     )
-    return clip_samples(made, controls, args.clip_dataset, args.clip_controls, {}, _records(args, settings), args.clip_split, settings.own)
+    return clip_samples(made, controls, args.clip_dataset, args.clip_controls, _records(args, settings), args.clip_split, settings.own)
 
 
 def _records(args, settings):
     return settings.records(args.videos or Path("videos"), args.control_videos or Path("control_videos"))
+
+
+def models_of(args) -> tuple[str, str]:
+    """Return where autoencoder and text encoder are: folders here, of a hub id those of the one commit that the books note for the run."""
+    where, text = args.weights, args.text_encoder or args.weights
+    books = args.books / "models"
+    return at_hand(where, VAE_PARTS, HUB["wan21"], books), at_hand(text, TEXT_PARTS, HUB["wan21"], books)
+
+
+def plan_rows(plans: Path, shards: str) -> list[Fields]:
+    """Return the rows of plan_latents.   plans : its stage.   shards : as of `shard_names.short`."""
+    return [row for shard in names(shards) for row in the_manifest(plans_place(plans), PLAN_STEP, shard)]
 
 
 def add_model_flags(arguments) -> None:

@@ -26,9 +26,10 @@ command.add_settings(arguments, EncodeFlags)
 
 def main(args, how=None) -> int:
     settings = command.settings_from(args, EncodeFlags)
-    text = text_card(args.text_encoder or args.weights, args.books / "models")
-    card = vae_card(args.weights, settings.model, args.books / "models")
-    model = VaeModel(args.weights, settings.model, settings.dtype, args.device, card)
+    weights, text_encoder = _latents.models_of(args)
+    text = text_card(text_encoder, args.books / "models")
+    card = vae_card(weights, settings.model, args.books / "models")
+    model = VaeModel(weights, settings.model, settings.dtype, args.device, card)
     place, texts = replace(latents_place(args.stage, args.folder), before=plans_place(args.plans)), text_place(args.books / "text")
     encoder = Encoder(model, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
     embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))

@@ -7,24 +7,24 @@ import _latents
 import _src  # noqa: F401
 from shardwork import command, flags
 from shardwork.errors import print_error
-from shardwork.place import the_manifest
 from shardwork.run import run_shard
 from vidlatents.card import text_card
 from vidlatents.settings import TextFlags
-from vidlatents.stage import PLAN_STEP, TEXT_SHARD, plans_place, text_place
+from vidlatents.stage import TEXT_SHARD, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
 
 arguments = command.parser(__doc__)
-arguments.add_argument("--plan", type=Path, nargs="+", required=True, metavar="MANIFEST", help="shard manifests of plan_latents, of every folder")
+arguments.add_argument("--plans", type=Path, action="append", required=True, help="the stage of plan_latents of a folder; once for each")
+arguments.add_argument("--shards", action="append", required=True, help="its work shards that hold samples, such as 0-1,7/20; in the order of --plans")
 flags.add_run_flags(arguments)
 _latents.add_model_flags(arguments)
 command.add_settings(arguments, TextFlags)
 
 
 def main(args) -> int:
-    where, dtype = args.text_encoder or args.weights, command.settings_from(args, TextFlags).text_dtype
+    (_, where), dtype = _latents.models_of(args), command.settings_from(args, TextFlags).text_dtype
     card = text_card(where, args.books / "models")
-    rows = [row for path in args.plan for row in the_manifest(plans_place(path.parents[2]), PLAN_STEP, path.name.partition(".")[0])]
+    rows = [row for plans, shards in zip(args.plans, args.shards, strict=True) for row in _latents.plan_rows(plans, shards)]
     place = text_place(args.books / "text")
     model = TextModel(where, dtype, args.device, card)
     done = run_shard(text_step(model, args.threads), TEXT_SHARD, text_items(rows, place, card.short), place, flags.options_from(args))

@@ -9,7 +9,7 @@ from shardwork.errors import plain
 from shardwork.run import run_shard
 from vidlatents.plan import Plan, report
 from vidlatents.plan_step import plan_items, plan_step
-from vidlatents.settings import SetSettings
+from vidlatents.settings import SetSettings, TrainerFlags
 from vidlatents.stage import plans_place
 
 arguments = command.parser(__doc__)
@@ -24,7 +24,8 @@ def main(args) -> int:
     place = plans_place(args.stage)
     rows = run_shard(plan_step(settings, roots), args.shard, items, place, flags.options_from(args))
     here = [row for row in rows if not row.get("elsewhere")]
-    print(report(Plan(tuple(here), {args.shard: tuple(row["id"] for row in here)}, settings.plan())), end="", file=sys.stderr)
+    trainer = TrainerFlags(trainer_frames=0)  # what is known of it stands in the report on all work shards, whose settings make no job run again
+    print(report(Plan(tuple(here), {args.shard: tuple(row["id"] for row in here)}, settings.plan(trainer=trainer))), end="", file=sys.stderr)
     if len(here) < len(rows):
         print(plain(f"{len(rows) - len(here)} samples belong to the folder of the other layout"), file=sys.stderr)
     return 0

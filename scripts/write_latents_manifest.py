@@ -11,32 +11,36 @@ from shardwork.files import retract, write_bytes
 from shardwork.place import the_manifest
 from vidlatents.card import text_card, vae_card
 from vidlatents.dataset import described, lines, write_books
-from vidlatents.settings import EncodeFlags, SetSettings
+from vidlatents.settings import EncodeFlags, SetSettings, TrainerFlags
+from vidlatents.shard_names import names
 from vidlatents.stage import STEPS, latents_place, manifest_mark, plans_place
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/latents_books/MODEL-LAYOUT")
 arguments.add_argument("--plans", type=Path, required=True, help="the stage of plan_latents, results/RUN/latents_plans/MODEL-LAYOUT")
 arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
-arguments.add_argument("--shard", nargs="+", required=True, help="the work shards that hold samples")
+arguments.add_argument("--shards", required=True, help="the work shards that hold samples, such as 0-1,7/20")
 arguments.add_argument("--start", default="first", help="as of plan_latents")
 arguments.add_argument("--key", default="by-hand", help="name of the mark that is left among the books: a digest of what the manifest is made for")
 _latents.add_model_flags(arguments)
 command.add_settings(arguments, EncodeFlags)
+command.add_settings(arguments, TrainerFlags)
 
 
 def main(args) -> int:
     settings = command.settings_from(args, EncodeFlags)
     place = latents_place(args.stage, args.folder)
-    vae = vae_card(args.weights, settings.model, args.books / "models")
-    text = text_card(args.text_encoder or args.weights, args.books / "models")
+    weights, text_encoder = _latents.models_of(args)
+    vae, text = vae_card(weights, settings.model, args.books / "models"), text_card(text_encoder, args.books / "models")
     places = (plans_place(args.plans), place, place)
-    planned, encoded, verified = ([row for shard in args.shard for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True))
+    planned, encoded, verified = (
+        [row for shard in names(args.shards) for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True)
+    )
     mark = manifest_mark(place, args.key)
     for old in sorted(mark.parent.glob("*")):
         retract(old)
-    about = described(vae, text, settings, SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan())
-    facts = write_books(planned, encoded, verified, place, about)
+    made_for = SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan(trainer=command.settings_from(args, TrainerFlags))
+    facts = write_books(planned, encoded, verified, place, described(vae, text, settings, made_for), made_for)
     write_bytes(mark, f"{args.key}\n".encode())
     for line in lines(facts, args.folder):
         print(plain(line), file=sys.stderr)

@@ -374,7 +374,7 @@ class LatentsConfig(_Section):
     """Kind of the autoencoder."""
     weights: Line | None = None
     """The autoencoder: a local folder that save_pretrained wrote, a hub id, or `tiny` for random weights made on the spot, good for tests only; left out,
-    the released ones of its kind on the hub."""
+    the released ones of its kind on the hub. A hub id may name its commit behind an @; without one the run keeps the commit that it first finds."""
     text_encoder: Line | None = None
     """The text encoder and its tokenizer, named likewise; left out, those of `weights`."""
     events: bool = False
@@ -420,9 +420,10 @@ class LatentsConfig(_Section):
     fallback_gib: float = Field(0.0, ge=0)
     """Where memory does not suffice for a sample, try it once more with tiles for this; 0 sets it aside."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What models run on: cpu, gpu (asked of the cluster; an error where there is none) or auto (a GPU if there is one)."""
+    """What models run on: cpu, gpu (asked of the cluster; an error where there is none) or auto (a GPU if there is one, none asked of a cluster). On this
+    machine one job at a time has the GPU."""
     threads: int = Field(1, ge=1, le=1024)
-    """Threads of a process on the processor."""
+    """Threads of a process on the processor; jobs run side by side as far as cores and memory reach."""
     work_shards: int = Field(20, ge=1, le=9999)
     """Jobs that samples are dealt out to by their uttids: a fixed number; choose it so that a job lasts 10 to 60 minutes."""
     workers: int = Field(1, ge=1)
@@ -434,12 +435,17 @@ class LatentsConfig(_Section):
 
     def for_set(self) -> dict[str, Any]:
         """Return the keys that decide what is planned, by name."""
-        names = {"model", "start", "seed", "missing_prompt", "sizes", "own_sizes", "frame_buckets", "trainer_frames", "trainer_sizes"}
-        return self.model_dump(include=names)
+        names = {"model", "start", "missing_prompt", "sizes", "own_sizes", "frame_buckets"}
+        return {**self.model_dump(include=names), "seed": self.seed if self.start == "drawn" else 0}
+
+    def for_report(self) -> dict[str, Any]:
+        """Return the keys that decide what is reported alone, by name."""
+        return self.model_dump(include={"trainer_frames", "trainer_sizes"})
 
     def for_encoding(self) -> dict[str, Any]:
         """Return the keys that decide a file's bytes, by name."""
-        return self.model_dump(include={"model", "how", "seed", "dtype", "text_dtype", "memory_gib", "fallback_gib"})
+        names = {"model", "how", "dtype", "text_dtype", "memory_gib", "fallback_gib"}
+        return {**self.model_dump(include=names), "seed": self.seed if self.how == "sample" else 0}
 
     def folders(self) -> tuple[Path, Path]:
         """Return the folders that the records' paths count from."""

@@ -26,7 +26,7 @@ IMPORTS = {
     "latents": ("torch", "diffusers", "transformers", "av", "ftfy"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 MODEL_PARTS = {"weights": "vae", "text_encoder": "text_encoder"}
 """What of a pipeline's folder a key of latents names."""
 POOL_SELECTION = "selection.json"

@@ -84,6 +84,11 @@ def usable_memory_bytes(root: Path = CGROUP_ROOT, own: Path = Path("/proc/self/c
     return memory
 
 
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Return whether this machine shows a GPU that torch may use: of NVIDIA, of AMD, or of a Windows host. No driver is asked."""
+    return any(next(devices.glob(pattern), None) is not None for pattern in ("nvidia[0-9]*", "kfd", "dxg"))
+
+
 def probe_folder(folder: Path) -> str:
     """Return what a folder's file system does not keep of what atomic files and locks need; empty if all is well.
 

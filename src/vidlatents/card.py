@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from shardwork.digests import digest_value, seal, unseal, xxh3_file
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Fault
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, MODELS, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
+from vidlatents.models import HUB, HUB_ID, MODELS, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
 
 TINY_TEXT_PARAMETERS = 100_000_000
 """Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
@@ -70,6 +70,50 @@ def local_part(where: str | Path, part: str, marker: str, hub: str, local_only: 
     return folder
 
 
+def at_hand(where: str, parts: tuple[tuple[str, str], ...], hub: str, books: Path | None = None) -> str:
+    """Return the folder of a model whose parts are all here: `where` itself, or of a hub id the snapshot of one commit, downloaded as far as it is missing.
+
+    where : a local folder, a hub id, or a hub id with a commit, tag or branch behind an @.   parts : as VAE_PARTS.   books : where the commit is noted that a
+    name stood for when it was first asked for: all jobs and all later runs take that one, whatever becomes of the branch. Raises DataError
+    (E_MODEL_MISSING).
+    """
+    name, _, revision = where.partition("@")
+    if Path(where).exists() or not HUB_ID.fullmatch(name):
+        return where
+    note = None if books is None else books / f"hub-{digest_value(where)[:16]}.json"
+    commit = _noted_commit(note, where)
+
+    def fetch() -> str:
+        from huggingface_hub import snapshot_download
+
+        patterns = [f"{part}/*" for part, _ in parts]
+        return str(snapshot_download(name, revision=commit or revision or None, allow_patterns=patterns))
+
+    folder = Path(loaded(fetch, where, hub))
+    if note is not None and commit is None:
+        _note(note, seal({"commit": folder.name, "where": where}))
+    return str(folder)
+
+
+def _noted_commit(note: Path | None, where: str) -> str | None:
+    if note is None:
+        return None
+    try:
+        noted = unseal(read_json(note))
+    except (FileNotFoundError, DataError):
+        return None
+    return str(noted["commit"]) if noted is not None and noted["where"] == where else None
+
+
+def _note(path: Path, value: Json) -> None:
+    """Write a note that several jobs may write at once, each the same."""
+    try:
+        write_json(path, value)
+    except Fault as fault:
+        if fault.code != "not_published" or read_json(path) != value:
+            raise
+
+
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
     """Return the card of a video autoencoder.
 
@@ -102,7 +146,7 @@ def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], leas
     parameters = sum(parameters_of(path, where, hub) for path in weights)
     card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < least)
     if note is not None:
-        write_json(note, seal({"card": card.as_json(), "seen": seen}))
+        _note(note, seal({"card": card.as_json(), "seen": seen}))
     return card
 
 

@@ -18,6 +18,8 @@ from shardwork.step import Fields
 from vidlatents.tiling import Tiling, spans
 
 TERA, GIB = 10**12, 1 << 30
+MOST_COUNTED = 20
+"""Sizes of sections that are counted, the largest ones; the others are scaled from them."""
 ALLOCATED, HEAP_BYTES = 1.05, 40 << 20
 """What a process takes for each byte of tensors that are alive, and beside them: the heap keeps room of freed ones below 8 MiB (`models.load_vae`). Measured on
 processors in float32 (benchmarks/latents_memory.py)."""
@@ -130,10 +132,12 @@ def bucket_cost(config: Mapping[str, Json], frames: int, height: int, width: int
 def cost_of(
     rows: Iterable[Fields], config: Mapping[str, Json], dtype: str = "float32", tiling_of: Callable[[int, int], Tiling | None] = lambda height, width: None
 ) -> dict[str, Json]:
-    """Return what the samples of a plan take to encode: {"tera_flops", "peak_gib", "buckets": {size: {"section_tera_flops", "peak_gib", "sections"}}}.
+    """Return what the samples of a plan take to encode: {"tera_flops", "peak_gib", "buckets": {size: {"section_tera_flops",
+    "peak_gib", "sections", "counted"}}}.
 
     rows : planned samples; each has an RGB and a control video, whose frames are held while it is encoded.   config, dtype : as of `section_cost`.
-    tiling_of : (height, width) -> the tiles of that bucket, or None.
+    tiling_of : (height, width) -> the tiles of that bucket, or None.   Beyond MOST_COUNTED sizes, a size has the figures of a counted one for each pixel
+    ("counted": False): own videos may have hundreds, and one takes a second or two.
     """
     groups: Counter[tuple[int, int, int]] = Counter()
     held: dict[tuple[int, int, int], int] = {}
@@ -143,13 +147,24 @@ def cost_of(
         pair = 2 * 3 * int(row["num_frame"]) * height * width
         held[frames, height, width] = max(pair, held.get((frames, height, width), 0))
     buckets, total, peak = {}, 0, 0
+    counted = sorted(groups, key=lambda key: (key[0] * key[1] * key[2], key))[-MOST_COUNTED:]
+    costs = {key: bucket_cost(config, *key, dtype, tiling_of(*key[1:])) for key in counted}
     for (frames, height, width), sections in sorted(groups.items()):
-        cost = bucket_cost(config, frames, height, width, dtype, tiling_of(height, width))
+        cost = costs.get((frames, height, width)) or _scaled(costs, (frames, height, width))
         taken = cost.peak_bytes + cost.weight_bytes + held[frames, height, width]
         total, peak = total + cost.flops * sections, max(peak, taken)
         buckets[f"{frames}x{height}x{width}"] = {
+            "counted": (frames, height, width) in costs,
             "peak_gib": round(taken / GIB, 3),
             "section_tera_flops": round(cost.flops / TERA, 3),
             "sections": sections,
         }
     return {"buckets": buckets, "peak_gib": round(peak / GIB, 3), "tera_flops": round(total / TERA, 3)}
+
+
+def _scaled(costs: Mapping[tuple[int, int, int], SectionCost], key: tuple[int, int, int]) -> SectionCost:
+    """Return the cost of a size from the counted one nearest in frames, then in size: operations by pixels and frames, memory as it is."""
+    frames, height, width = key
+    near = min(costs, key=lambda one: (abs(one[0] - frames), abs(one[1] * one[2] - height * width), one))
+    share = frames * height * width / (near[0] * near[1] * near[2])
+    return SectionCost(round(costs[near].flops * share), costs[near].peak_bytes, costs[near].weight_bytes)

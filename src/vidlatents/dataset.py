@@ -12,7 +12,7 @@ from shardwork.step import Fields
 from vidlatents.card import Card
 from vidlatents.encode_step import by_id
 from vidlatents.models import MODELS
-from vidlatents.plan import PlanSettings
+from vidlatents.plan import PlanSettings, ignored_by_trainer
 from vidlatents.read import RESIZE_RULE
 from vidlatents.records import parse_name
 from vidlatents.settings import EncodeFlags
@@ -20,18 +20,18 @@ from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
 from vidlatents.verify import sample_files
 
 TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
-PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "ignored", "unread")
+PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "unread")
 """Fields of the plan that stand in a manifest's row too."""
 
 
-def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: Sequence[Fields], place: Place, about: Json) -> Json:
+def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: Sequence[Fields], place: Place, about: Json, plan: PlanSettings) -> Json:
     """Write manifest, description and failures of a folder; return the description.
 
-    planned, encoded, verified : all rows of the folder's steps.   about : what `described` says.
+    planned, encoded, verified : all rows of the folder's steps.   about : what `described` says.   plan : what the trainer is known to read.
     """
     plans, made = by_id(planned), by_id(encoded)
     passed = [row["id"] for row in verified if row["status"] == "ok" and made[row["id"]]["files"]]
-    rows = sorted((_row(plans[item], made[item]) for item in passed), key=lambda row: str(row["file"]))
+    rows = sorted((_row(plans[item], made[item], plan) for item in passed), key=lambda row: str(row["file"]))
     failed = failures(planned, encoded, verified)
     folder = place.folders[0]
     facts = {
@@ -44,6 +44,7 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
         "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if parse_name(name) is None],
         "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
         "samples": len(rows),
+        "unread_frames": sum(row["unread"] for row in rows),
         "sources": dict(Counter(str(row["source"]) for row in rows)),
     }
     write_jsonl(place.stage / MANIFEST, rows)
@@ -52,10 +53,11 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
     return facts
 
 
-def _row(plan: Fields, made: Fields) -> Fields:
+def _row(plan: Fields, made: Fields, settings: PlanSettings) -> Fields:
     ((name, seen),) = made["files"].items()
+    ignored = ignored_by_trainer(plan, settings)
     own = {key: value for key, value in made.items() if key not in ("status", "code", "files")}
-    return {**{key: plan[key] for key in PLANNED}, **own, "file": Path(name).name, "bytes": seen["bytes"]}
+    return {**{key: plan[key] for key in PLANNED}, **own, "ignored": ignored, "file": Path(name).name, "bytes": seen["bytes"]}
 
 
 def failures(*steps: Sequence[Fields]) -> list[Fields]:
@@ -93,5 +95,7 @@ def lines(facts: Json, folder: Path) -> list[str]:
     shown += [f"note: {count} samples would be ignored by the public trainer ({reason})" for reason, count in sorted(facts["ignored_by_trainer"].items())]
     if facts["dropped_frames"]:
         shown.append(f"note: {facts['dropped_frames']} frames of buckets fill no window and are dropped")
+    if facts["unread_frames"]:
+        shown.append(f"note: {facts['unread_frames']} frames of videos or cuts lie outside their bucket and were not read")
     text = f"latents: {facts['samples']} samples in {folder} ({facts['settings']['model']}, {facts['settings']['layout']}), {facts['failed']} failed"
     return [*shown, f"{text}; {facts['note']}" if facts["note"] else text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,14 +51,24 @@ def own_members(own: Own, source: str) -> list[Member]:
     return members + [Member(uttid, uttid, source, None, {**passed, "id": uttid}) for uttid in own.elsewhere]
 
 
-def record_members(records: Records) -> list[Member]:
-    """Return a member for every record. One that was refused has its place in the file for a uttid; of records of one name none is taken."""
+def record_members(records: Records, own: Collection[str] = ()) -> list[Member]:
+    """Return a member for every record. One that was refused has its place in the file for a uttid; of records of one name none is taken.
+
+    own : uttids of this pipeline's own samples in the folder. A record whose uttid differs from one of them in case or Unicode form alone is refused
+    (E_DUP_OUTPUT) whatever its size: it is in another work shard, and their files may be one to a file system. One that is the same is in the same shard,
+    where `refuse_shared_names` compares the files' names.
+    """
     twice = {error.where: error for error in duplicates(records.samples)}
+    near = {folded(uttid): uttid for uttid in own}
+    exact = set(own)
     members = []
     for where, sample in records.samples:
         item = item_id(name_of(sample).removesuffix(".pt"))
         if error := twice.get(where):
             item = f"{item[:80]}_{item_id(where)[-19:]}"  # ids of one name must not meet
+            members.append(Member(item, sample.uttid, "records", None, _refusal(item, error)))
+        elif sample.uttid not in exact and (other := near.get(folded(sample.uttid))) is not None:
+            error = SampleRefused("E_DUP_OUTPUT", where, f"uttid {sample.uttid!r} beside {other!r} of the run's own", "a name of its own", uttid=sample.uttid)
             members.append(Member(item, sample.uttid, "records", None, _refusal(item, error)))
         else:
             members.append(Member(item, sample.uttid, "records", sample))

@@ -25,7 +25,8 @@ class PlanSettings:
     """What a plan is made for.
 
     layout : sections or whole.   z, spatial, temporal : of the model.   work_shards : jobs that samples are dealt out to.   trainer_frames : the least
-    number of frames that the trainer reads.   trainer_sizes : (height, width) that it reads, none for any.   start, seed : as of `read.place_start`.
+    number of frames that the trainer reads.   trainer_sizes : (height, width) that it reads, none for any: these two only change what is reported.
+    start, seed : as of `read.place_start`.
     """
 
     layout: str = "sections"
@@ -68,8 +69,8 @@ class Plan:
             "buckets": _buckets(self.good),
             "codes": dict(Counter(row["code"] for row in self.rows if row["status"] != "ok")),
             "cost": dict(self.cost),
-            "frames": {name: sum(int(row[name]) for row in self.good) for name in ("num_frame", "used", "dropped")},
-            "ignored": dict(Counter(reason for row in self.good for reason in row["ignored"])),
+            "frames": {name: sum(int(row[name]) for row in self.good) for name in ("num_frame", "used", "dropped", "unread")},
+            "ignored": dict(Counter(reason for row in self.good for reason in ignored_by_trainer(row, self.settings))),
             "layout": self.settings.layout,
             "refused": len(self.rows) - len(self.good),
             "rows": list(self.rows),
@@ -82,7 +83,7 @@ def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSetti
     """Return what the plan says of one sample whose videos match. Raises SampleRefused (E_FRAMES_4N1, E_WINDOW).
 
     start : the source frame that is taken first.   used, dropped : frames of the bucket.   unread : frames of the video, or of its cut, that the bucket
-    leaves.   ignored : why a known trainer skips it.
+    leaves.
     """
     video, _ = probes
     used = used_frames(sample.num_frame, settings.layout, settings.temporal)
@@ -96,7 +97,6 @@ def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSetti
         "fps": str(video.fps) if video.fps else None,
         "frames": video.frames,
         "height": sample.height,
-        "ignored": ignored_by_trainer(sample, settings),
         "latent_shape": list(latent_shape(used, settings.layout, settings.z, settings.spatial, size)),
         "name": name_of(sample),
         "notes": notes_of(sample, probes),
@@ -114,14 +114,14 @@ def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSetti
     }
 
 
-def ignored_by_trainer(sample: Sample, settings: PlanSettings) -> list[str]:
-    """Return why the public trainer would not read a sample's file: layout, frames, size. Source: the loader of open-gigaai/giga-world-1."""
+def ignored_by_trainer(row: Fields, settings: PlanSettings) -> list[str]:
+    """Return why the public trainer would not read the file of a planned sample: layout, frames, size. Source: the loader of open-gigaai/giga-world-1."""
     reasons = []
     if settings.layout != "sections":
         reasons.append("layout")  # it takes the first axis for sections, and so never finishes a batch
-    if sample.num_frame < settings.trainer_frames:
+    if row["num_frame"] < settings.trainer_frames:
         reasons.append("frames")
-    if settings.trainer_sizes and (sample.height, sample.width) not in settings.trainer_sizes:
+    if settings.trainer_sizes and (row["height"], row["width"]) not in settings.trainer_sizes:
         reasons.append("size")
     return reasons
 
@@ -201,6 +201,18 @@ def _buckets(rows: Sequence[Fields]) -> dict[str, Json]:
     }
 
 
+def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
+    if not cost:
+        return []
+    lines = []
+    if "tera_flops" in cost:
+        lines.append(f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}")
+    for name, one in cost.get("buckets", {}).items():
+        about = "" if one["counted"] else ", scaled from another size"
+        lines.append(f"cost of {name}: {one['sections']} sections of {one['section_tera_flops']:g} TFLOP, {one['peak_gib']:g} GiB{about}")
+    return lines + [f"no room for {size}: {why}: its samples will be refused; raise memory_gib" for size, why in sorted(cost["no_room"].items())]
+
+
 def report(plan: Plan, most: int = 20) -> str:
     """Return a plan for people, one fact a line.   most : refused samples that are listed."""
     good, facts = plan.good, plan.facts()
@@ -226,7 +238,7 @@ def report(plan: Plan, most: int = 20) -> str:
     if empty := sum(bool(row["prompt_empty"]) for row in good):
         lines.append(f"{empty} samples have an empty prompt")
     lines += [f"note: {row['uttid']}: {note}" for row in good for note in row["notes"]][:most]
-    lines += [f"{key.replace('_', ' ')}: {value}" for key, value in sorted(plan.cost.items())]
+    lines += _cost_lines(plan.cost)
     bad = [row for row in plan.rows if row["status"] == "quarantined"]
     lines += [f"refused: {row['where']}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
     if len(bad) > most:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from vidlatents.stage import PLAN_STEP, PLAN_VERSION
 def plan_step(settings: SetSettings, roots: Roots) -> Step:
     """Return the step that looks at a pair.   roots : where the videos of each source are."""
     plan = settings.plan()
-    said = {name: getattr(plan, name) for name in ("layout", "z", "spatial", "temporal", "trainer_frames", "start", "seed")}
-    return Step(PLAN_STEP, PLAN_VERSION, {**said, "trainer_sizes": settings.trainer_sizes}, partial(_plan, settings=settings, roots=roots))
+    said = {name: getattr(plan, name) for name in ("layout", "z", "spatial", "temporal", "start", "seed")}
+    return Step(PLAN_STEP, PLAN_VERSION, said, partial(_plan, settings=settings, roots=roots))
 
 
 def plan_items(members: Iterable[Member], roots: Roots) -> list[Item]:
@@ -40,8 +41,9 @@ def plan_items(members: Iterable[Member], roots: Roots) -> list[Item]:
 def _plan(item: Item, settings: SetSettings, roots: Roots) -> Fields:
     fields = item.inputs["sample"]
     sample = sample_from(fields, roots, item.inputs["record"])
+    how = settings.plan() if fields["source"] == "records" else replace(settings.plan(), start="first")  # only a record may begin where it is drawn
     try:
-        found = plan_sample(sample, probe_pair(sample), settings.plan())
+        found = plan_sample(sample, probe_pair(sample), how)
     except SampleRefused as error:
         raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, error.path or fields["video"]) from error
     digests = {f"{name}_digest": digest_of(path) for name, path in (("video", sample.video), ("control", sample.control))}

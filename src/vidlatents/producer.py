@@ -21,16 +21,16 @@ from shardwork.place import Place
 from shardwork.run import Options, run_guard, run_shard
 from shardwork.step import Fields
 from vidlatents.buckets import LAYOUTS
-from vidlatents.card import text_card, vae_card
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand, text_card, vae_card
 from vidlatents.dataset import described, lines, write_books
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items
 from vidlatents.members import record_members
 from vidlatents.models import HUB
-from vidlatents.plan import Plan, report
+from vidlatents.plan_report import cost_by_bucket, whole_report
 from vidlatents.plan_step import plan_items, plan_step, planned
 from vidlatents.records import MISSING_PROMPT, read_records
 from vidlatents.settings import DEVICES, DTYPES, HOWS, EncodeFlags, SetSettings
-from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, plans_place, text_place
+from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, output_of, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
 from vidlatents.verify import LEVELS
 from vidlatents.verify_step import verify_items, verify_step
@@ -89,22 +89,26 @@ def produce(args: argparse.Namespace, model: str) -> int:
     books = args.output_root.with_name(args.output_root.name + ".books")
     plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / "text")
     place = latents_place(books / records.stem, args.output_root)
-    where = args.pretrained_model_name_or_path
-    cards = vae_card(where, model, books / "models"), text_card(args.text_encoder or where, books / "models")
+    where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books / "models")
+    text = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
+    cards = vae_card(where, model, books / "models"), text_card(text, books / "models")
     options = Options(args.dataloader_num_workers, redo=_redo(place, args.append_mode), full=args.verify == "full")
     rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
-    _say(report(Plan(tuple(rows), {SHARD: tuple(row["id"] for row in rows)}, settings.plan())).splitlines())
-    if not (good := planned(rows)):
+    good = planned(rows)
+    new = args.dry_run or not args.append_mode or any(not output_of(place, row["name"]).exists() for row in good)
+    # counted only where something is to be encoded: that takes a second or two a bucket
+    _say(whole_report(rows, [SHARD], settings.plan(), cost_by_bucket(good, flags, where) if new else {}).splitlines())
+    if not good:
         raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
     if args.dry_run:
         return EXIT_OK if len(good) == len(rows) else EXIT_BAD_INPUT
     check_disk(good, place)
     vae = VaeModel(where, model, args.torch_dtype, args.device, cards[0])
     encoder = Encoder(vae, flags, roots, replace(place, before=plans), texts, args.threads)
-    done = _encoded(rows, encoder, TextModel(args.text_encoder or where, args.text_dtype, args.device, cards[1]), options)
+    done = _encoded(rows, encoder, TextModel(text, args.text_dtype, args.device, cards[1]), options)
     step = verify_step(args.level, model, args.layout)
     verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
-    facts = write_books(rows, done, verified, place, described(*cards, flags, settings.plan()))
+    facts = write_books(rows, done, verified, place, described(*cards, flags, settings.plan()), settings.plan())
     _say(lines(facts, args.output_root))
     if facts["failed"]:
         _say([f"latents: {facts['failed']} of {len(rows)} samples failed: {place.stage / FAILURES}"])

@@ -22,7 +22,7 @@ HOWS = ("sample", "mode")
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "gpu")
 GIB = 1 << 30
-SIZES = re.compile(r"([0-9]{1,6}x[0-9]{1,6}( [0-9]{1,6}x[0-9]{1,6})*)?")
+SIZES = re.compile(r"([1-9][0-9]{0,5}x[1-9][0-9]{0,5}( [1-9][0-9]{0,5}x[1-9][0-9]{0,5})*)?")
 NUMBERS = re.compile(r"[0-9]{1,6}( [0-9]{1,6})*")
 
 
@@ -32,6 +32,12 @@ def _meta(text: str, choices: tuple[str, ...] | None = None) -> dict[str, object
 
 def _refuse(name: str, value: object, expected: str) -> DataError:
     return DataError("bad_argument", name, repr(value), expected, "correct the setting")
+
+
+def check_sizes(name: str, text: str) -> None:
+    """Raise DataError (bad_argument) unless a text is made of words such as 480x1920."""
+    if not SIZES.fullmatch(text):
+        raise _refuse(name, text, "words such as 480x1920 with single blanks between")
 
 
 def sizes_of(text: str) -> tuple[Size, ...]:
@@ -51,19 +57,16 @@ class SetSettings:
     sizes: str = field(default="480x1920", metadata=_meta("heights and widths that a full record may get, the nearest is taken"))
     own_sizes: str = field(default="", metadata=_meta("the same for this pipeline's own videos; none: their own size"))
     frame_buckets: str = field(default=" ".join(map(str, FRAME_BUCKETS)), metadata=_meta("numbers of frames that a sample may get"))
-    trainer_frames: int = field(default=TRAINER_FRAMES, metadata=_meta("files of fewer frames are reported as those that the trainer skips"))
-    trainer_sizes: str = field(default="", metadata=_meta("sizes that the trainer reads; none: any"))
 
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)
         if self.seed < 0:
             raise _refuse("seed", self.seed, "0 or more")
-        for name in ("sizes", "own_sizes", "trainer_sizes"):
-            if not SIZES.fullmatch(getattr(self, name)):
-                raise _refuse(name, getattr(self, name), "words such as 480x1920 with single blanks between")
-        for high, wide in sizes_of(self.own_sizes):
-            if not high or not wide or high % self.kind.spatial or wide % self.kind.spatial:
-                raise DataError("E_MULTIPLE", "own_sizes", f"{high}x{wide}", f"multiples of {self.kind.spatial} for {self.model}", "correct the size")
+        for name in ("sizes", "own_sizes"):
+            check_sizes(name, getattr(self, name))
+            for high, wide in sizes_of(getattr(self, name)):
+                if high % self.kind.spatial or wide % self.kind.spatial:
+                    raise DataError("E_MULTIPLE", name, f"{high}x{wide}", f"multiples of {self.kind.spatial} for {self.model}", "correct the size")
         if not self.sizes or not NUMBERS.fullmatch(self.frame_buckets) or not all(map(int, self.frame_buckets.split())):
             raise _refuse("sizes, frame_buckets", f"{self.sizes!r}, {self.frame_buckets!r}", "at least one size and one whole number above 0")
 
@@ -82,13 +85,27 @@ class SetSettings:
         buckets = tuple(map(int, self.frame_buckets.split()))
         return RecordSettings(videos, controls, self.layout, self.kind.spatial, self.kind.temporal, self.missing_prompt, buckets, sizes_of(self.sizes))
 
-    def plan(self, work_shards: int = 1) -> PlanSettings:
-        """Return what a plan is made for."""
+    def plan(self, work_shards: int = 1, trainer: TrainerFlags | None = None) -> PlanSettings:
+        """Return what a plan is made for, and reported for.   The seed is 0 where nothing is drawn: another one then plans no sample again."""
         from vidlatents.plan import PlanSettings  # loads numpy, which the launcher does without
 
-        kind = self.kind
-        sizes = sizes_of(self.trainer_sizes)
-        return PlanSettings(self.layout, kind.z, kind.spatial, kind.temporal, work_shards, self.trainer_frames, sizes, self.start, self.seed)
+        kind, trainer = self.kind, trainer or TrainerFlags()
+        seed = self.seed if self.start == "drawn" else 0
+        return PlanSettings(
+            self.layout, kind.z, kind.spatial, kind.temporal, work_shards, trainer.trainer_frames, sizes_of(trainer.trainer_sizes), self.start, seed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerFlags:
+    """What is known of the trainer: only a report depends on it. Raises DataError (bad_argument)."""
+
+    trainer_frames: int = field(default=TRAINER_FRAMES, metadata=_meta("files of fewer frames are reported as those that the trainer skips"))
+    trainer_sizes: str = field(default="", metadata=_meta("sizes that the trainer reads; none: any"))
+
+    def __post_init__(self) -> None:
+        check_kinds(self, _refuse)
+        check_sizes("trainer_sizes", self.trainer_sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +127,9 @@ class EncodeFlags:
             raise _refuse("seed, memory_gib, fallback_gib", f"{self.seed}, {self.memory_gib}, {self.fallback_gib}", "0 or more")
 
     def settings(self) -> dict[str, Json]:
-        """Return what decides a file's bytes whatever the sample is."""
-        return {name: getattr(self, name) for name in ("model", "layout", "how", "seed", "dtype", "text_dtype")}
+        """Return what decides a file's bytes whatever the sample is.   seed : None where nothing is drawn."""
+        held = {name: getattr(self, name) for name in ("model", "layout", "how", "dtype", "text_dtype")}
+        return {**held, "seed": self.seed if self.how == "sample" else None}
 
     def tilings(self, height: int, width: int) -> tuple[Tiling | None, Tiling | None]:
         """Return the tiles of a bucket, and those that are tried where memory does not suffice. Raises DataError (E_OOM) for a budget that is too small."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Fault
 from shardwork.jsonio import Json, loads
 from shardwork.step import Fields, upstream
 from shardwork.tables import Row
@@ -51,14 +51,14 @@ def event_samples(rows: Iterable[Row], table: Path, controls: Sequence[Fields], 
 
     rows : of the video table; captions of a video are its prompt.   table : where it stands.   controls : rows of the shard manifests of
     render_event_controls.   folder : results/<run>/controls/events.   sizes : (height, width) allowed, the nearest is taken; none: the video's own,
-    cut to multiples of the model's factor.
+    cut to multiples of the model's factor.   Raises Fault (fault_stale) for a video without a row of controls.
     """
     made = {str(row["id"]): row for row in controls}
     found: list[_Found | Fields] = []
     for row in rows:
         video_id = row["video_id"]
         if (control := made.get(video_id)) is None:
-            continue
+            raise without_row(video_id, CONTROL_STEPS["events"])
         if control["status"] != "ok":
             found.append(upstream(control, CONTROL_STEPS["events"]))
             continue
@@ -74,7 +74,6 @@ def clip_samples(
     controls: Sequence[Fields],
     dataset: Path,
     folder: Path,
-    names: Mapping[str, str],
     settings: RecordSettings,
     split: str,
     sizes: Sequence[Size] = (),
@@ -83,7 +82,8 @@ def clip_samples(
     """Return the samples of rendered clips, one for each kind of control video: <split>_<clip_id>_<kind>.
 
     clips, controls : rows of the shard manifests of composite_clips and render_clip_controls.   dataset : results/<run>/dataset.
-    folder : results/<run>/controls/clips.   names : asset id -> its name, for the prompt.   split : of all these clips.   sizes : as of `event_samples`.
+    folder : results/<run>/controls/clips.   split : of all these clips.   sizes : as of `event_samples`.   The prompt is a sentence made from the ids of a
+    clip's assets, which are all that a clip knows of their names.   Raises Fault (fault_stale) for a control video without a row of its clip.
     """
     records = {str(row["id"]): row for row in clips}
     found: list[_Found | Fields] = []
@@ -92,14 +92,21 @@ def clip_samples(
         if row["status"] != "ok":
             found += [{**upstream(row, CONTROL_STEPS["clips"]), "id": clip_uttid(split, clip_id, kind)} for kind in kinds]
             continue
-        assets = [str(asset) for asset in records[clip_id]["assets"]]
+        if (clip := records.get(clip_id)) is None:
+            raise without_row(clip_id, "composite_clips")
+        assets = [str(asset) for asset in clip["assets"]]
         frames, height, width = (int(row[name]) for name in ("frames", "height", "width"))
         for kind in kinds:
             about = {"origin": "clips", "split": split, "clip_id": clip_id, "kind": kind, "assets": assets}
             video, control = dataset / "clips" / split / clip_id / "rgb", folder / split / f"{clip_id}.{kind}.mkv"
-            prompt = sentence_of([names.get(asset, asset) for asset in assets])
+            prompt = sentence_of(assets)
             found.append(_Found(clip_uttid(split, clip_id, kind), video, control, prompt, frames, height, width, about))
     return _own(found, settings, sizes)
+
+
+def without_row(item: str, step: str) -> Fault:
+    """Return the fault of a member that the shard manifest of an earlier step does not name: it is another table's, or was cut short by hand."""
+    return Fault("fault_stale", item, f"no row of {step}", "a row for every member", "run the workflow again: the manifest is made anew")
 
 
 def clip_uttid(split: str, clip_id: str, kind: str) -> str:
@@ -160,4 +167,4 @@ def _sample(one: _Found, settings: RecordSettings, sizes: Sequence[Size]) -> Sam
         if (crop := native_part(one.height, one.width, settings.spatial)) is None:
             raise SampleRefused("E_MULTIPLE", uttid, f"{one.height}x{one.width} (height x width)", f"at least {settings.spatial} pixels each way", uttid=uttid)
         height, width = crop[3] - crop[2], crop[1] - crop[0]
-    return Sample(uttid, one.video, one.control, one.prompt, f"{height}x{width}x{frames}", frames, height, width, (0, frames), crop, dict(one.about))
+    return Sample(uttid, one.video, one.control, one.prompt, f"{height}x{width}x{frames}", frames, height, width, (0, one.frames), crop, dict(one.about))

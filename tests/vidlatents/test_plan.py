@@ -78,15 +78,15 @@ def test_a_row_names_the_file():
 
 
 def test_a_file_of_fewer_than_121_frames_is_told_as_ignored():
-    assert [row_of(minimal(frames=frames))["ignored"] for frames in (120, 121)] == [["frames"], []]
+    assert [planned(minimal(frames=frames)).facts()["ignored"] for frames in (120, 121)] == [{"frames": 1}, {}]
 
 
 def test_a_size_that_the_trainer_does_not_take_is_told_as_ignored():
-    assert row_of(minimal(frames=121), settings=PlanSettings(trainer_sizes=((384, 640),)))["ignored"] == ["size"]
+    assert planned(minimal(frames=121), settings=PlanSettings(trainer_sizes=((384, 640),))).facts()["ignored"] == {"size": 1}
 
 
 def test_the_layout_whole_is_told_as_ignored():
-    assert row_of(minimal(frames=121), layout="whole", settings=PlanSettings(layout="whole"))["ignored"] == ["layout"]
+    assert planned(minimal(frames=121), layout="whole", settings=PlanSettings(layout="whole")).facts()["ignored"] == {"layout": 1}
 
 
 def test_a_container_that_claims_other_frames_is_noted():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardwork.errors import DataError
+from shardwork.errors import DataError, Fault
 from shardwork.ids import is_id
 from tests.vidlatents.pairs import minimal, settings_of, write_records
 from vidlatents.members import record_members
@@ -82,8 +82,14 @@ def test_what_an_earlier_step_refused_keeps_its_step_and_code():
     assert events(controls=[refused]).upstream == (refused,)
 
 
-def test_a_video_without_a_row_of_controls_makes_no_sample():
-    assert events(controls=[control("other")]).samples == ()
+def test_a_video_without_a_row_of_controls_is_a_stale_manifest_and_not_passed_over():
+    with pytest.raises(Fault, match="fault_stale"):
+        events(controls=[control("other")])
+
+
+def test_a_control_video_without_a_row_of_its_clip_is_a_stale_manifest():
+    with pytest.raises(Fault, match="fault_stale"):
+        clip_samples([], [DEPTH], Path("d"), Path("c"), settings_of(layout="whole"), "eval")
 
 
 CLIP = {"id": "00000025", "split": "eval", "status": "ok", "assets": ["chefmate_8_frypan", "red_bowl"]}
@@ -91,7 +97,7 @@ DEPTH = {"id": "00000025", "split": "eval", "status": "ok", "code": "ok", "frame
 
 
 def clips(**more):
-    return clip_samples([CLIP], [DEPTH], Path("d"), Path("c"), {}, settings_of(**{"layout": "whole", **more}), "eval")
+    return clip_samples([CLIP], [DEPTH], Path("d"), Path("c"), settings_of(**{"layout": "whole", **more}), "eval")
 
 
 def test_a_clip_makes_a_sample_of_29_frames_for_each_kind_of_control():
@@ -100,7 +106,7 @@ def test_a_clip_makes_a_sample_of_29_frames_for_each_kind_of_control():
 
 def test_a_clip_is_read_from_its_pictures_and_its_control_video():
     sample = clips().samples[1][1]
-    assert (str(sample.video), str(sample.control), sample.cut) == ("d/clips/eval/00000025/rgb", "c/eval/00000025.mask.mkv", (0, 29))
+    assert (str(sample.video), str(sample.control), sample.cut) == ("d/clips/eval/00000025/rgb", "c/eval/00000025.mask.mkv", (0, 32))
 
 
 def test_a_clip_has_no_sections():

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from reelmill.config import load
+from reelmill.estimate_latents import latents_of
+from reelmill.machine import usable_memory_bytes
+from tests.contract.test_contract_events import write_video
 from tests.vidlatents.pairs import minimal, write_pair, write_records
 from tests.workflow.project import Project, jobs
 from vidlatents.__main__ import main as vidlatents
 
-CONFIG = "run: small\nlatents:\n  weights: tiny\n  records: data/pairs/r.jsonl\n  work_shards: 2\n  device: cpu\n"
+CONFIG = "run: small\nevents: {table: data/videos.csv, controls: true, work_shards: 1}\n"
+CONFIG += "latents:\n  weights: tiny\n  records: data/pairs/r.jsonl\n  work_shards: 2\n  device: cpu\n  events: true\n  missing_prompt: empty\n"
+CONFIG += "  max_quarantined: 1\n"
 SIZE = (16, 24)
+OWN, OWN_FRAMES = "own", 36
 UTTIDS = ("a_b", "c d", "\u89c6", "gone")
 
 
 class LatentsProject(Project):
+    """Three pairs with records, a record whose videos are not there, and a video of the run's own with its events.   said : what the first run printed."""
+
+    said = ""
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, ids=())
+        write_video(folder / "data" / "videos" / f"{OWN}.mkv", 0, OWN_FRAMES)
+        Project.make_table(self)
         for uttid in UTTIDS[:3]:
             write_pair(self.pairs, uttid, 40, 40, SIZE)
         self.write_records("a red ball")
-        self.write_config(CONFIG + "  max_quarantined: 1\n")
+        self.write_config(CONFIG)
 
     def make_table(self, *flags: str) -> None:
-        """Make no table: these pairs have none but their records."""
+        """Make none before there is a video."""
 
     @property
     def pairs(self) -> Path:
@@ -48,7 +62,7 @@ class LatentsProject(Project):
 def finished(tmp_path_factory: pytest.TempPathFactory) -> LatentsProject:
     """A project whose latents are made, with one refusal that its gate allows. Tests that change it work on a copy."""
     project = LatentsProject(tmp_path_factory.mktemp("w") / "latents")
-    project.ok("latents")
+    project.said = project.ok("latents")
     return project
 
 
@@ -58,7 +72,57 @@ def project(finished: LatentsProject, tmp_path: Path) -> LatentsProject:
 
 
 def test_run_leaves_one_file_for_each_pair_and_nothing_else_in_the_folder(finished: LatentsProject) -> None:
-    assert list(finished.latents()) == [f"{uttid}_40_{SIZE[0]}_{SIZE[1]}.pt" for uttid in UTTIDS[:3]]
+    assert set(finished.latents()) == {f"{OWN}_33_32_48.pt", *(f"{uttid}_40_{SIZE[0]}_{SIZE[1]}.pt" for uttid in UTTIDS[:3])}
+
+
+def test_a_video_of_the_runs_own_is_read_with_its_events_and_what_is_left_of_it_is_told(finished: LatentsProject) -> None:
+    (row,) = [row for row in map(json.loads, finished.books("manifest.jsonl").splitlines()) if row["source"] == "events"]
+    assert (row["uttid"], row["used"], row["dropped"], row["unread"]) == (OWN, 33, 0, OWN_FRAMES - 33)
+
+
+def test_the_plan_of_all_is_told_with_its_cost_before_anything_is_encoded(finished: LatentsProject) -> None:
+    path = finished.results() / "report" / "latents_sections.plan.txt"
+    first = min((finished.results() / "latents_books" / "text" / "embeds").iterdir(), key=lambda one: one.stat().st_mtime_ns)
+    assert path.stat().st_mtime_ns < first.stat().st_mtime_ns
+    text = path.read_text()
+    for said in ("5 samples: 4 to encode, 1 refused", "21 of 153 bucket frames are dropped", "3 frames of videos", "4 samples would be ignored", "TFLOP"):
+        assert said in text
+
+
+def test_jobs_of_this_machine_share_its_memory_and_one_gpu(finished: LatentsProject) -> None:
+    (line,) = [line for line in finished.said.splitlines() if line.startswith("Provided resources:")]
+    assert re.search(r"\bgpu\b[^,]*[=,] ?1\b", line) and str(usable_memory_bytes() // 1_000_000) in line
+
+
+@pytest.mark.parametrize("change", [("", ""), ("  device: cpu\n", "  device: auto\n")])
+def test_a_changed_trainer_or_device_reports_again_at_most(project: LatentsProject, change: tuple[str, str]) -> None:
+    project.write_config(CONFIG.replace(*change) if change[0] else f"{CONFIG}  trainer_frames: 34\n")
+    said = project.ok("latents", "--dry-run")
+    assert [jobs(said, rule) for rule in ("plan_latents", "encode_text", "encode_latents", "verify_latents")] == [0, 0, 0, 0]
+    assert jobs(said, "write_latents_plan") == (0 if change[0] else 2)
+
+
+def test_another_version_of_tiny_models_encodes_again(project: LatentsProject) -> None:
+    path = project.folder / "src" / "vidlatents" / "stage.py"
+    path.write_text(path.read_text().replace("MODEL_VERSION = 1", "MODEL_VERSION = 2"))
+    said = project.ok("latents", "--dry-run")
+    assert [jobs(said, rule) for rule in ("plan_latents", "encode_text", "encode_latents")] == [0, 1, 3]
+
+
+def test_the_estimate_counts_the_jobs_that_a_dry_run_counts(finished: LatentsProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished.folder)
+    said = finished.ok("latents", "--dry-run", "--forceall")
+    rules = ("plan_latents", "write_latents_plan", "build_tiny_model", "encode_text", "encode_latents", "verify_latents")
+    count = sum(jobs(said, rule) for rule in (*rules, "write_latents_manifest_sections", "write_latents_manifest_whole"))
+    found = latents_of(load([finished.folder / "config" / "config.yaml"]))
+    assert found is not None and found.jobs == count
+
+
+def test_no_command_names_the_shard_manifests_of_all_jobs(finished: LatentsProject) -> None:
+    lines = [line for line in finished.ok("latents", "--dry-run", "--forceall", "--printshellcmds").splitlines() if "scripts/" in line]
+    for script in ("encode_text.py", "write_latents_plan.py", "write_latents_manifest.py"):
+        (line, *_) = [line for line in lines if script in line]
+        assert "--shards=" in line and "-of-0002" not in line
 
 
 def test_run_leaves_a_folder_that_verification_passes(finished: LatentsProject, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +142,7 @@ def test_a_dataset_of_tiny_models_says_so_in_its_description_and_at_the_end_of_t
 
 
 def test_prompts_that_are_one_after_cleaning_are_encoded_once(finished: LatentsProject) -> None:
-    assert len(list((finished.results() / "latents_books" / "text" / "embeds").iterdir())) == 2
+    assert len(list((finished.results() / "latents_books" / "text" / "embeds").iterdir())) == 3, "two and the empty one"
 
 
 def test_a_moved_clone_runs_nothing(project: LatentsProject) -> None:
@@ -103,6 +167,7 @@ def test_a_changed_prompt_remakes_one_sample(project: LatentsProject) -> None:
         ("run: r\nlatents: {weights: tiny, events: true}\n", "no section events"),
         ("run: r\nlatents: {weights: tiny, records: nowhere.jsonl}\n", "no such file"),
         ("run: r\nlatents: {weights: tiny, records: data/pairs/r.jsonl, own_sizes: 10x10}\n", "E_MULTIPLE"),
+        ("run: r\nlatents: {weights: tiny, records: data/pairs/r.jsonl, sizes: 10x16}\n", "E_MULTIPLE"),
     ],
 )
 def test_a_wrong_configuration_is_named_before_anything_starts(finished: LatentsProject, text: str, found: str) -> None:
