@@ -166,7 +166,7 @@ def shares(room: Path, count: int, cuts: bool) -> None:
     with clock.part("text encoder: load, cut, release"), load_text(room / "tiny", torch.bfloat16, "cpu") as text:
         text._model.forward = clock.timed("text forward", text._model.forward)
         texts = text.encode([sample.prompt for _, sample in records.samples])
-    with clock.part("autoencoder: load, digest"):
+    with clock.part("autoencoder: load"):
         vae = load_vae(room, "wan21", torch.float32, "cpu")
     vae.model.encode = clock.timed("autoencoder forward", vae.model.encode)
     manifest = {}

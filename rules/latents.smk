@@ -2,11 +2,11 @@
 
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
-from vidlatents.models import HUB
+from vidlatents.models import hub_of
 
 LATENT_BOOKS = RUN / "latents_books"
 TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
-LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
+LATENT_WEIGHTS = CONFIG.latents.weights or hub_of(CONFIG.latents.model)
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
 LATENT_MODELS = [TINY_MODEL / part for part in ("vae/config.json", "text_encoder/config.json", "tokenizer/tokenizer_config.json")] if LATENT_TINY else []

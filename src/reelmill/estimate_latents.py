@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ WEIGHT_BYTES = {"wan21": 0.6e9, "wan22-5b": 2.9e9}
 TEXT_BYTES = 11.4e9
 """The text encoder of Wan in bfloat16: 5.7 thousand million numbers."""
 SHAPES = {"wan21": (16, 8), "wan22-5b": (48, 16)}
+FIGURES = re.compile(r"-[zs]([0-9]+)")
+"""Channels and spatial factor in the name of a model outside these tables, whose operations and weights are not known."""
 EMBED_BYTES = 512 * 4096 * 2
 TERA_FLOPS_A_SECOND = {"cpu": 0.05, "gpu": 40.0}
 """What a core, and a large GPU, are taken to make of them in float32: rough, for an order of magnitude."""
@@ -60,8 +63,8 @@ def latents_of(config: Config) -> Latents | None:
     if latents.clips and config.clips:
         unknown += 2 * config.clips.count
         uttids += [f"clip {number}" for number in range(2 * config.clips.count)]
-    z, spatial = SHAPES[latents.model]
-    flops = sum(2 * _windows(latents, frames) * high * wide * TERA_FLOPS[latents.model] * count for (frames, high, wide), count in buckets.items())
+    z, spatial = SHAPES.get(latents.model) or map(int, FIGURES.findall(latents.model))
+    flops = sum(2 * _windows(latents, frames) * high * wide * TERA_FLOPS.get(latents.model, 0.0) * count for (frames, high, wide), count in buckets.items())
     largest = max((high * wide for _, high, wide in buckets), default=0)
     pictures = min(largest * BYTES_PER_PIXEL, latents.memory_gib * 2**30 or float("inf"))
     size = sum(
@@ -75,7 +78,7 @@ def latents_of(config: Config) -> Latents | None:
         unknown,
         3 * shards + 3,
         0.0 if tiny else flops,
-        0.0 if tiny else pictures + WEIGHT_BYTES[latents.model],
+        0.0 if tiny else pictures + WEIGHT_BYTES.get(latents.model, WEIGHT_BYTES["wan21"]),
         0.0 if tiny else TEXT_BYTES,
         size,
         len(uttids) * FILES_PER_SAMPLE + shards * FILES_PER_SHARD,

@@ -21,7 +21,7 @@ from shardwork.step import Fields, Item, Step, quarantined, upstream
 from vidlatents.card import Card
 from vidlatents.codes import SampleRefused
 from vidlatents.members import Roots, sample_from
-from vidlatents.models import MODELS
+from vidlatents.models import kind_named
 from vidlatents.plan_step import digest_of
 from vidlatents.read import RESIZE_RULE, Probe, first_frame, read_pair
 from vidlatents.records import Sample
@@ -44,7 +44,7 @@ READ = ("start", "num_frame", "height", "width", "crop", "prompt", "prompt_diges
 
 @dataclass(frozen=True, slots=True)
 class VaeModel:
-    """An autoencoder to load.   where : folder or hub id.   kind, dtype, device : as of `models.load_vae`, auto, cpu or gpu.   card : what it must be."""
+    """An autoencoder to load.   where : folder or hub id.   kind, dtype, device : as of `models.load_vae`, auto, cpu or gpu.   card : what its files are."""
 
     where: str
     kind: str
@@ -140,7 +140,7 @@ class Encoder:
 
         (out,) = item.outputs
         sample = self._sample(item.inputs["row"])
-        if verify_file(out, Look("full", None, MODELS[self.flags.model], self.flags.layout)):
+        if verify_file(out, Look("full", None, kind_named(self.flags.model), self.flags.layout)):
             return False
         stored, (embed, mask) = load_sample(out), self._embedding(item)
         same_text = torch.equal(stored["prompt_embed"].to(embed.dtype), embed) and torch.equal(stored["prompt_attention_mask"], mask)

@@ -30,7 +30,7 @@ MAX_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class TextModel:
-    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what it must be."""
+    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what its files are."""
 
     where: str
     dtype: str
