@@ -29,6 +29,7 @@ from vidlatents.settings import EncodeFlags
 from vidlatents.stage import ENCODE_STEP, ENCODE_VERSION, PLAN_STEP, TEXT_STEP, embedding_of, output_of, sidecar_of
 from vidlatents.text_step import loaded_or_fault, read_embedding, stale_text
 from vidlatents.tiling import Tiling
+from vidlatents.verify import whole_zip
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +84,7 @@ class Encoder:
     def step(self, encoder: Card) -> Step:
         """Return the step.   encoder : of the text."""
         settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": encoder.as_json(), "vae": self.model.card.as_json()}
-        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt)
+        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip)
 
     def make(self, item: Item) -> Fields:
         """Encode a sample, publish its file, and note what for. Raises Fault (fault_stale) where a video or embedding is not the planned one."""
