@@ -12,9 +12,9 @@ from PIL import Image
 from shardwork.errors import DataError
 from vidlatents.buckets import check_frames, check_multiple
 from vidlatents.models import MODELS, ModelKind
+from vidlatents.prompts import MAX_TOKENS
 from vidlatents.records import parse_name
 from vidlatents.store import CONTROL_TYPE, Stored, load_sample
-from vidlatents.text import MAX_TOKENS
 
 Wrong = tuple[str, str]
 """(found, expected)"""

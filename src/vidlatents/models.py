@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardwork.digests import digest_value
 from shardwork.errors import DataError
+from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json
 from vidlatents.buckets import latent_shape, used_frames
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 M_MMAP_THRESHOLD = -3
 """Of mallopt. Source: glibc, malloc.h."""
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 KIND_NAME = re.compile(r"wan-z([1-9][0-9]{0,3})-s([1-9][0-9]{0,2})-t([124])-p([1-9][0-9]?)")
 """The name of an autoencoder outside the table: its figures."""
 LONGEST_STEP = 4

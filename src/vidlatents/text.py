@@ -13,9 +13,8 @@ import torch
 
 from shardwork.errors import DataError
 from vidlatents.models import HUB, find_part, loaded, missing
-from vidlatents.prompts import clean, prompt_digest
+from vidlatents.prompts import MAX_TOKENS, clean, prompt_digest
 
-MAX_TOKENS = 512
 TIED = "encoder.embed_tokens.weight"
 
 
@@ -36,13 +35,6 @@ class Embedding:
     def truncated(self) -> bool:
         """Whether the prompt's end is not encoded."""
         return self.full_tokens > self.tokens
-
-    def warning(self, where: object) -> DataError | None:
-        """Return what to say of a prompt that was cut (E_PROMPT_TRUNCATED), or None."""
-        if not self.truncated:
-            return None
-        hint = f"only a warning: the first {self.tokens} are encoded, prompt_raw is whole; shorten it if its end matters"
-        return DataError("E_PROMPT_TRUNCATED", where, f"{self.full_tokens} tokens", f"at most {MAX_TOKENS}", hint)
 
 
 class TextBatch(NamedTuple):

@@ -15,7 +15,7 @@ from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 from vidlatents.card import Card
 from vidlatents.plan_step import planned
-from vidlatents.prompts import clean
+from vidlatents.prompts import MAX_TOKENS, clean
 from vidlatents.stage import TEXT_STEP, TEXT_VERSION, embedding_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 NOTE = "reelmill"
-MAX_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
