@@ -45,13 +45,14 @@ def spoil(path, how):
 
 
 def test_a_whole_sample_is_left_alone(place):
-    made = []
+    made: list[str] = []
     assert run(place, made) == run(place, made) and made == ["a_33_32_48"]
 
 
 @pytest.mark.parametrize("start", [0, 4096, -4096, -100])
 def test_a_zeroed_tail_that_keeps_size_and_time_is_found_and_made_again(place, start):
-    made, path = [], place.home / "a_33_32_48.pt"
+    made: list[str] = []
+    path = place.home / "a_33_32_48.pt"
     first, whole = run(place, made), path.read_bytes() if path.exists() else b""
     spoil(path, start % len(whole))
     assert path.read_bytes() != whole and run(place, made) == first

@@ -1,5 +1,6 @@
 import json
 import shutil
+from typing import Any
 
 import pytest
 import torch
@@ -73,7 +74,8 @@ def made_up(tmp_path_factory):
     path = tmp_path_factory.mktemp("made-up")
     figures = {"z_dim": 12, "scale_factor_spatial": 4, "scale_factor_temporal": 2, "latents_mean": [0.5] * 12, "latents_std": [2.0] * 12}
     config = {**VAE_CONFIGS["wan21"], "dim_mult": [1, 1, 1], "temperal_downsample": [False, True], **figures}
-    diffusers.AutoencoderKLWan(**config).save_pretrained(path / "vae")
+    make: Any = diffusers.AutoencoderKLWan
+    make(**config).save_pretrained(path / "vae")
     return path
 
 

@@ -307,7 +307,13 @@ def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypa
 def counted(monkeypatch):
     """Return a list that grows by one with each packet that is decoded."""
     decoded, good = [], decode._decoded
-    monkeypatch.setattr(decode, "_decoded", lambda packets, video: good((decoded.append(1) or one for one in packets if one.size), video))
+
+    def count(packets, video):
+        for packet in packets:
+            decoded.extend([1] if packet.size else [])
+            yield from good([packet], video)
+
+    monkeypatch.setattr(decode, "_decoded", count)
     return decoded
 
 
