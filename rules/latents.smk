@@ -2,12 +2,12 @@
 
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
-from vidlatents.models import HUB
+from vidlatents.models import hub_of
 from vidlatents.shard_names import short
 
 LATENT_BOOKS = RUN / "latents_books"
 TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}-{latent_stage.MODEL_VERSION}"
-LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
+LATENT_WEIGHTS = CONFIG.latents.weights or hub_of(CONFIG.latents.model)
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
 # what the keys know of models: tiny ones are made by code, so their version stands for their weights

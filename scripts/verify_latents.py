@@ -7,14 +7,13 @@ import _src  # noqa: F401
 from shardwork import command, flags
 from shardwork.run import run_guard
 from vidlatents.buckets import LAYOUTS
-from vidlatents.models import MODELS
 from vidlatents.stage import ENCODE_STEP, latents_place
 from vidlatents.verify import LEVELS
 from vidlatents.verify_step import verify_items, verify_step
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--folder", type=Path, required=True, help="the folder of the latents, results/RUN/latents/MODEL-LAYOUT")
-arguments.add_argument("--model", choices=tuple(MODELS), required=True, help="what they are of")
+arguments.add_argument("--model", required=True, help="what they are of")
 arguments.add_argument("--layout", choices=LAYOUTS, required=True, help="how they are laid out")
 arguments.add_argument("--level", choices=LEVELS, default="sha256", help="how far to look (default: sha256, all of it)")
 flags.add_shard_flags(arguments)

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from eventvox.codes import VideoRefused
 from eventvox.gaps import FrameTally, Gap, Promise, verdict, whole_prefix
-from eventvox.gray import QUARTER_TURNS, GrayConverter, import_av, import_cv2
+from eventvox.gray import GrayConverter, import_cv2
 from eventvox.settings import VoxelSettings
+from shardwork.container import QUARTER_TURNS, import_av, open_container, video_streams
 from shardwork.watched import WatchedFile
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-
-READ_BYTES = 1 << 18
-NOT_VIDEO_FORMATS = {"image2", "tty", "bin", "xbin", "adf", "idf", "txt", "concat", "hls", "ffmetadata"}
-"""Demuxers that show a picture or a text as if it were a video, or a list of other files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +83,9 @@ def check_source(path: Path) -> None:
         file.read(1)
 
 
-def _open_container(path: Path, file: WatchedFile) -> InputContainer:
-    """Return the opened container. Raises VideoRefused (not_a_video)."""
-    av = import_av()
-    try:
-        # the whitelist keeps a playlist inside from opening anything else
-        container: InputContainer = av.open(file, options={"protocol_whitelist": "file"}, metadata_errors="ignore", buffer_size=READ_BYTES)
-    except av.error.FFmpegError as error:
-        file.raise_error(error)
-        raise VideoRefused("not_a_video", path.name, f"no container that FFmpeg knows ({error.strerror})", "a whole video file") from error
-    if NOT_VIDEO_FORMATS & set(container.format.name.split(",")) or container.format.name.endswith("_pipe"):
-        found = f"a file of the kind {container.format.name}"
-        container.close()
-        raise VideoRefused("not_a_video", path.name, found, "a video file")
-    return container
-
-
 def _choose_stream(container: InputContainer, path: Path) -> VideoStream:
     """Return the first video stream that is no cover picture: the one that OpenCV opens, whose rate we write. Raises VideoRefused."""
-    av = import_av()
-    streams = [stream for stream in container.streams.video if not stream.disposition & av.stream.Disposition.attached_pic]
+    streams = video_streams(container)
     if not streams:
         kinds = ", ".join(sorted(stream.type for stream in container.streams)) or "none"
         raise VideoRefused("no_video_stream", path.name, f"streams: {kinds}", "a video stream")
@@ -158,7 +138,7 @@ class GrayVideo:
         self.path, self.settings = path, settings
         self._file = WatchedFile(path)
         try:
-            self._container = _open_container(path, self._file)
+            self._container = open_container(self._file, lambda found: VideoRefused("not_a_video", path.name, found, "a whole video file"))
         except BaseException:
             self._file.close()
             raise

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from eventvox.decode import open_video
-from eventvox.gray import QUARTER_TURNS, import_av
 from eventvox.pictures import EventSlices, Rgb
 from eventvox.settings import ROTATIONS, VoxelSettings
 from eventvox.timing import encoder_rate
+from shardwork.container import QUARTER_TURNS, import_av
 from shardwork.errors import DataError
 from shardwork.files import atomic_path, check_apart
 from shardwork.jsonio import read_json

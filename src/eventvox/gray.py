@@ -12,20 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shardwork.container import import_av
+
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-
-QUARTER_TURNS = {90: 1, 180: 2, -180: 2, -90: 3, 270: 3, -270: 1}
-"""Display rotation in degrees, counterclockwise -> quarter turns counterclockwise. Other angles are recorded and left alone, as OpenCV does."""
-
-
-def import_av() -> Any:
-    """Return PyAV, quiet: a damaged video would print a line per packet, and its verdict says it better."""
-    import av
-
-    av.logging.set_level(None)
-    return av
 
 
 def import_cv2() -> Any:

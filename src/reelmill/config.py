@@ -30,6 +30,9 @@ LICENSES_TEXT = "SPDX ids such as CC-BY-4.0 with single blanks between"
 SIZES_PATTERN = r"^([1-9][0-9]{0,5}x[1-9][0-9]{0,5}( [1-9][0-9]{0,5}x[1-9][0-9]{0,5})*)?$"
 SIZES_TEXT = "heights and widths such as 480x1920 with single blanks between"
 
+MODEL_PATTERN = r"^(wan21|wan22-5b|wan-z[1-9][0-9]{0,3}-s[1-9][0-9]{0,2}-t[124]-p[1-9][0-9]?)$"
+MODEL_TEXT = "wan21, wan22-5b, or figures such as wan-z12-s8-t4-p1"
+
 WORKFLOW_KEYS = ("table", "work_shards", "workers", "controls", "release")
 """Keys of a section that say how a stage runs or what is told of its files; all others enter the fingerprint of the files."""
 
@@ -370,8 +373,9 @@ class LatentsConfig(_Section):
     One folder for each layout, `<results>/<run>/latents/<model>-<layout>/`.
     """
 
-    model: Literal["wan21", "wan22-5b"] = "wan21"
-    """Kind of the autoencoder."""
+    model: str = Field("wan21", pattern=MODEL_PATTERN, json_schema_extra={"patternErrorMessage": MODEL_TEXT})
+    """Kind of the autoencoder: wan21, wan22-5b, or any other AutoencoderKLWan by the figures of its config.json, `wan-z12-s8-t4-p1` (z_dim,
+    scale_factor_spatial, scale_factor_temporal, patch_size or 1); such a one needs `weights`."""
     weights: Line | None = None
     """The autoencoder: a local folder that save_pretrained wrote, a hub id, or `tiny` for random weights made on the spot, good for tests only; left out,
     the released ones of its kind on the hub. A hub id may name its commit behind an @; without one the run keeps the commit that it first finds."""
@@ -563,6 +567,9 @@ def _latents_agree(config: Config) -> None:
             raise DataError(E_CONFIG_VALUE, f"config: latents.{name}", found, f"a section {name} with controls: true", hint)
     if not (latents.events or latents.clips or latents.records):
         raise DataError(E_CONFIG_VALUE, "config: latents", "no samples", "events: true, clips: true or a file of records", "set one of them")
+    if latents.model not in ("wan21", "wan22-5b") and (not latents.weights or "tiny" in (latents.weights, latents.text_encoder)):
+        hint = "name the folder or hub id of its weights, and of a text encoder where that has none"
+        raise DataError(E_CONFIG_VALUE, "config: latents.weights", f"{latents.weights or 'none'} for {latents.model}", "weights of its own", hint)
     if (latents.videos or latents.control_videos) and not latents.records:
         raise DataError(E_CONFIG_VALUE, "config: latents.videos", "no records", "the file of records that names them", "set latents.records")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import resource
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from typing import Literal
 from reelmill import machine, packages, syslibs
 from reelmill.config import AssetsConfig, Config, EventsConfig, PolyhavenConfig, Sa1bConfig, load
 from shardwork.errors import DataError
+from shardwork.ids import HUB_ID
 from shardwork.tables import read_table
 
 PYTHON_VERSION = (3, 11)
@@ -26,7 +26,6 @@ IMPORTS = {
     "latents": ("torch", "diffusers", "transformers", "av", "ftfy"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 MODEL_PARTS = {"weights": "vae", "text_encoder": "text_encoder"}
 """What of a pipeline's folder a key of latents names."""
 POOL_SELECTION = "selection.json"
@@ -163,7 +162,7 @@ def _model_check(name: str, where: str | None, part: str) -> Check:
     folder = Path(where or "")
     if where and ((folder / part / "config.json").is_file() or (folder / "config.json").is_file()):
         return Check(name, "ok", where)
-    if where and (folder.exists() or not HUB_ID.fullmatch(where)):
+    if where and (folder.exists() or not HUB_ID.fullmatch(where.partition("@")[0])):
         return Check(
             name, "failure", f"{where} holds no {part}/config.json", "hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers --local-dir FOLDER, and name FOLDER"
         )

@@ -5,6 +5,7 @@ The rules of buckets and the figures of models are those of vidlatents, which th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ TEXT_BYTES = 11.4e9
 """The text encoder of Wan in bfloat16: 5.7 thousand million numbers."""
 SHAPES = {"wan21": (16, 8), "wan22-5b": (48, 16)}
 """Kind -> channels of a latent, and pixels of one latent value each way."""
+FIGURES = re.compile(r"-[zs]([0-9]+)")
+"""Channels and spatial factor in the name of a model outside these tables, whose operations and weights are not known."""
 EMBED_BYTES = 512 * 4096 * 2
 TERA_FLOPS_A_SECOND = {"cpu": 0.05, "gpu": 40.0}
 """What a core, and a large GPU, are taken to make of them in float32: rough, for an order of magnitude."""
@@ -93,8 +96,9 @@ def latents_of(config: Config) -> Latents | None:
         names = [f"{clips.split}_{clips.first + number:08d}_{kind}" for number in range(clips.count) for kind in ("depth", "mask")]
         seen.uttids["sections" if clips.frames >= WINDOW else "whole"] += names
         seen.add(own_bucket(latents, clips.frames, clips.size, clips.size), clips.frames, len(names))
-    z, spatial = SHAPES[latents.model]
-    flops = sum(2 * _windows(layout, frames) * high * wide * TERA_FLOPS[latents.model] * count for (layout, frames, high, wide), count in seen.buckets.items())
+    z, spatial = shape_of(latents)
+    tera = TERA_FLOPS.get(latents.model, 0.0)
+    flops = sum(2 * _windows(layout, frames) * high * wide * tera * count for (layout, frames, high, wide), count in seen.buckets.items())
     largest = max((high * wide for _, _, high, wide in seen.buckets), default=0)
     pictures = min(largest * BYTES_PER_PIXEL, latents.memory_gib * 2**30 or float("inf"))
     size = sum(
@@ -109,7 +113,7 @@ def latents_of(config: Config) -> Latents | None:
         seen.samples - seen.buckets.total(),
         STEPS_PER_SHARD * sum(shards.values()) + STEPS_PER_FOLDER * len(shards) + 1 + tiny,
         0.0 if random else flops,
-        0.0 if random else pictures + WEIGHT_BYTES[latents.model],
+        0.0 if random else pictures + WEIGHT_BYTES.get(latents.model, WEIGHT_BYTES["wan21"]),
         0.0 if latents.text_encoder == "tiny" or (random and not latents.text_encoder) else TEXT_BYTES * (2 if latents.text_dtype == "float32" else 1),
         size,
         seen.samples * FILES_PER_SAMPLE + sum(shards.values()) * FILES_PER_SHARD,
@@ -134,9 +138,15 @@ def _nearest(high: int, wide: int, text: str) -> tuple[int, int]:
     return min(reversed(sizes_of(text)), key=lambda size: abs(high * size[1] - wide * size[0]))
 
 
+def shape_of(latents: LatentsConfig) -> tuple[int, int]:
+    """Return the channels of a latent, and the pixels of one latent value each way."""
+    z, spatial = SHAPES.get(latents.model) or map(int, FIGURES.findall(latents.model))
+    return z, spatial
+
+
 def own_bucket(latents: LatentsConfig, frames: int, high: int, wide: int) -> Bucket | None:
     """Return what a video of the run's own becomes; None for one that becomes nothing."""
-    spatial = SHAPES[latents.model][1]
+    _, spatial = shape_of(latents)
     high, wide = _nearest(high, wide, latents.own_sizes) if latents.own_sizes else (high // spatial * spatial, wide // spatial * spatial)
     if frames < 1 or not high or not wide:
         return None

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from shardwork.container import import_av
 from shardwork.digests import new_xxh3, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.files import atomic_path
@@ -61,14 +62,6 @@ class FramesDigest:
     def seen(self) -> tuple[int, str]:
         """Return how many frames there were, and the digest as hex."""
         return self.frames, str(self._hasher.hexdigest())
-
-
-def import_av() -> Any:
-    """Return PyAV, quiet."""
-    import av
-
-    av.logging.set_level(None)
-    return av
 
 
 def versions() -> dict[str, str]:

@@ -8,6 +8,8 @@ import unicodedata
 
 from shardwork.errors import DataError
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""A model on huggingface.co: owner/name."""
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 

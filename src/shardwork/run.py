@@ -192,6 +192,7 @@ class _Run:
             return quarantined(item.id, error)
         entry = self.journal.entries.get(item.id)
         kept = entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        kept = kept and (self.step.whole is None or all(map(self.step.whole, item.outputs)))
         change = item.source_change()
         if change is not None and not (kept and change.code == "missing_file"):
             return self.refuse(item, change)

@@ -98,7 +98,8 @@ class Step:
     run_item : publishes the item's outputs and returns its fields; a DataError is the item's verdict, a Fault or anything else a fault.
     Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
-    hazard : what a program that the step runs may do to an item, or None.
+    hazard : what a program that the step runs may do to an item, or None.   whole : a quick look at a finished output of the right size and time, beyond
+    both: one that it refuses is compared by its digest and made again; None for none.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Step:
     adopt: Callable[[Item], Fields | None] | None = None
     guards: bool = False
     hazard: Hazard | None = None
+    whole: Callable[[Path], bool] | None = None
 
     def fingerprint(self, item: Item, redo: int) -> str:
         """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, DataError, fault_from, plain, print_error
 from shardwork.jsonio import dumps, write_jsonl
-from vidlatents.models import MODELS
-from vidlatents.verify import LEVELS, Look, delete_bad, finding_as_json, kind_named, read_manifest, requeue_rows, verify_folder
+from vidlatents.models import kind_named
+from vidlatents.verify import LEVELS, Look, delete_bad, finding_as_json, read_manifest, requeue_rows, verify_folder
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -17,7 +17,7 @@ def _verify(args: argparse.Namespace) -> int:
         raise DataError("missing_file", args.folder, "no such folder", "a folder of samples", "correct the path")
     try:
         manifest = None if args.manifest is None else read_manifest(args.manifest)
-        report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model), args.layout))
+        report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model) if args.model else None, args.layout))
         deleted = delete_bad(args.folder, report) if args.delete_bad else []
         if args.requeue is not None:
             write_jsonl(args.requeue, requeue_rows(report))
@@ -44,7 +44,7 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("folder", type=Path, metavar="FOLDER")
     one.add_argument("--level", choices=LEVELS, default="full", help="how far to look; each includes the ones before it (default: full)")
     one.add_argument("--manifest", type=Path, metavar="FILE", help="JSONL with file, bytes and sha256; names files that are missing or too many")
-    one.add_argument("--model", choices=tuple(MODELS), help="the model the samples must be of (default: any, but one for the folder)")
+    one.add_argument("--model", help="what the samples must be of: wan21, wan22-5b, or such as wan-z12-s8-t4-p1 (default: either of the first)")
     one.add_argument("--layout", choices=("sections", "whole"), help="the layout they must have (default: either, but one for the folder)")
     one.add_argument("--delete-bad", action="store_true", help="delete bad samples, so that they are made again; files that are no samples stay")
     one.add_argument("--requeue", type=Path, metavar="FILE", help="write a JSONL row for each sample to make again")

@@ -15,11 +15,12 @@ from typing import Any
 
 from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
+from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, HUB_ID, MODELS, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
+from vidlatents.models import HUB, check_kind, config_digest, find_part, hub_of, loaded, missing
 
-TINY_TEXT_PARAMETERS = 100_000_000
-"""Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
+TINY_PARAMETERS = 20_000_000
+"""Fewer parameters than a released autoencoder (127 and 705 million) or text encoder (5.7 billion) of Wan has: the weights are no real ones."""
 WEIGHTS = (".safetensors", ".bin")
 TEXT_PARTS = (("text_encoder", "config.json"), ("tokenizer", "tokenizer_config.json"))
 VAE_PARTS = (("vae", "config.json"),)
@@ -117,21 +118,19 @@ def _note(path: Path, value: Json) -> None:
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
     """Return the card of a video autoencoder.
 
-    kind : a name of MODELS.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND).
+    kind : its name, as of `models.kind_named`.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND, bad_argument).
     """
-    folder = local_part(where, *VAE_PARTS[0], HUB[kind], local_only)
-    if (z := _config(folder / VAE_PARTS[0][1], where, HUB[kind]).get("z_dim", MODELS["wan21"].z)) != MODELS[kind].z:
-        found = next((one.name for one in MODELS.values() if one.z == z), f"an autoencoder of {z} channels")
-        raise DataError("E_MODEL_KIND", where, found, kind, f"set the model to {found}, or give a {kind}")
-    return _card(where, kind, VAE_PARTS, TINY_VAE_PARAMETERS, HUB[kind], books, local_only)
+    folder = local_part(where, *VAE_PARTS[0], hub_of(kind), local_only)
+    check_kind(_config(folder / VAE_PARTS[0][1], where, hub_of(kind)), kind, where)
+    return _card(where, kind, VAE_PARTS, hub_of(kind), books, local_only)
 
 
 def text_card(where: str | Path, books: Path | None = None, *, local_only: bool = False) -> Card:
     """Return the card of a text encoder and its tokenizer. Raises DataError (E_MODEL_MISSING)."""
-    return _card(where, "umt5", TEXT_PARTS, TINY_TEXT_PARAMETERS, HUB["wan21"], books, local_only)
+    return _card(where, "umt5", TEXT_PARTS, HUB["wan21"], books, local_only)
 
 
-def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], least: int, hub: str, books: Path | None, local_only: bool) -> Card:
+def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], hub: str, books: Path | None, local_only: bool) -> Card:
     folders = [local_part(where, part, marker, hub, local_only) for part, marker in parts]
     files = {f"{number}/{path.name}": path for number, folder in enumerate(folders) for path in sorted(folder.iterdir()) if path.is_file()}
     stats = {key: path.stat() for key, path in files.items()}
@@ -144,7 +143,7 @@ def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], leas
         raise missing(where, "no weights", hub)
     rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix in WEIGHTS or key.startswith("1/")]
     parameters = sum(parameters_of(path, where, hub) for path in weights)
-    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < least)
+    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < TINY_PARAMETERS)
     if note is not None:
         _note(note, seal({"card": card.as_json(), "seen": seen}))
     return card

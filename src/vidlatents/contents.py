@@ -12,16 +12,16 @@ from PIL import Image
 from shardwork.errors import DataError
 from vidlatents.buckets import check_frames, check_multiple
 from vidlatents.models import MODELS, ModelKind
+from vidlatents.prompts import MAX_TOKENS
 from vidlatents.records import parse_name
 from vidlatents.store import CONTROL_TYPE, Stored, load_sample
-from vidlatents.text import MAX_TOKENS
 
 Wrong = tuple[str, str]
 """(found, expected)"""
 
 
 class Form(NamedTuple):
-    """What a sample was made by.   kind : a name of MODELS.   layout : sections or whole."""
+    """What a sample was made by.   kind : its name.   layout : sections or whole."""
 
     kind: str
     layout: str
@@ -51,7 +51,8 @@ def _form(latent: Any, size: tuple[int, int, int], kind: ModelKind | None, layou
     z = latent.shape[-4]
     found = kind or next((one for one in MODELS.values() if one.z == z), None)
     if found is None:
-        return None, [(f"vae_latent with {z} channels", "those of " + " or ".join(f"{one.name} ({one.z})" for one in MODELS.values()))]
+        known = " or ".join(f"{one.name} ({one.z})" for one in MODELS.values())
+        return None, [(f"vae_latent with {z} channels", f"those of {known}, or a model that is named")]
     if layout not in (None, has):
         return Form(found.name, has), [(f"the layout {has}", str(layout))]
     try:

@@ -11,7 +11,7 @@ from shardwork.place import Place
 from shardwork.step import Fields
 from vidlatents.card import Card
 from vidlatents.encode_step import by_id
-from vidlatents.models import MODELS
+from vidlatents.models import kind_named
 from vidlatents.plan import PlanSettings, ignored_by_trainer
 from vidlatents.read import RESIZE_RULE
 from vidlatents.records import parse_name
@@ -75,7 +75,7 @@ def failures(*steps: Sequence[Fields]) -> list[Fields]:
 
 def described(vae: Card, text: Card, flags: EncodeFlags, plan: PlanSettings) -> Json:
     """Return what a folder is made with."""
-    kind = MODELS[flags.model]
+    kind = kind_named(flags.model)
     tiny = vae.tiny or text.tiny
     settings = {**flags.settings(), "fallback_gib": flags.fallback_gib, "memory_gib": flags.memory_gib, "resize": RESIZE_RULE, "start": plan.start}
     return {

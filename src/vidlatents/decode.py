@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shardwork.container import QUARTER_TURNS, import_av, open_container, video_streams
 from shardwork.watched import WatchedFile
 from vidlatents.codes import SampleRefused
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
     from PIL.Image import Image
@@ -32,11 +34,6 @@ Picture = Callable[[], Rgb]
 """A decoded frame: the call converts it, (H, W, 3) uint8, a fresh array. Only until the next frame is taken."""
 
 PICTURES = frozenset((".jpeg", ".jpg", ".png", ".webp"))
-NOT_VIDEO_FORMATS = {"image2", "tty", "bin", "xbin", "adf", "idf", "txt", "concat", "hls", "ffmetadata"}
-"""Demuxers that show a picture or a text as if it were a video, or a list of other files."""
-QUARTER_TURNS = {90: 1, 180: 2, -180: 2, -90: 3, 270: 3, -270: 1}
-"""Display rotation in degrees, counterclockwise -> quarter turns. Other angles are left alone."""
-READ_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -45,7 +42,7 @@ class Stream:
 
     fps : as the container states it, None for pictures.   claimed : frames that it states, None where it does not.   pictures : the frames in order,
     all of one size; raises SampleRefused (E_DECODE) at the first that is damaged.   height, width : pixels as displayed, 0 before the first frame.
-    frames : decoded so far.
+    frames : decoded, or passed over, so far.
     """
 
     fps: Fraction | None
@@ -56,19 +53,12 @@ class Stream:
     frames: int = 0
 
 
-def import_av() -> Any:
-    """Return PyAV, quiet: a damaged video would print a line per packet."""
-    import av
-
-    av.logging.set_level(None)
-    return av
-
-
 @contextmanager
-def open_video(path: Path, missing: str) -> Iterator[Stream]:
+def open_video(path: Path, missing: str, skip: int = 0) -> Iterator[Stream]:
     """Yield an opened video; close it afterwards.
 
     path : a file, or a folder of pictures.   missing : the code where there is none, E_VIDEO_MISSING or E_CONTROL_MISSING.
+    skip : frames at the start that nobody looks at: those that need no decoding to be counted are passed over, and `pictures` begins after them.
     Raises SampleRefused (that, or E_DECODE), OSError where the machine is at fault.
     """
     if _check_source(path, missing):
@@ -76,21 +66,22 @@ def open_video(path: Path, missing: str) -> Iterator[Stream]:
         stream.pictures = _folder_pictures(path, stream)
         yield stream
         return
-    with WatchedFile(path) as file, _open_container(path, file) as container:
+    with WatchedFile(path) as file, open_container(file, partial(_refuse, path)) as container:
         video = _choose_stream(container, path)
         # one thread: with frame threads, how many frames a damaged video gives depends on their number
         video.codec_context.thread_count = 1
         stream = Stream(video.average_rate or None, video.frames or None, iter(()))
-        with _said(video) as said:
-            stream.pictures = _video_pictures(path, file, _decoded(container, video), stream, said)
+        ffv1 = video.codec_context.name == "ffv1"
+        with _said(ffv1) as said:
+            stream.pictures = _video_pictures(path, file, _decoded(_packets(container, video, stream, skip if ffv1 else 0), video), stream, said)
             yield stream
 
 
 @contextmanager
-def _said(video: VideoStream) -> Iterator[list[tuple[int, str, str]]]:
+def _said(ffv1: bool) -> Iterator[list[tuple[int, str, str]]]:
     """Yield what FFmpeg's FFV1 decoder says as it goes: of a slice whose checksum is wrong it says so alone, and shows the last frame's in its place."""
     av = import_av()
-    if video.codec_context.name != "ffv1":
+    if not ffv1:
         yield []
         return
     av.logging.set_level(av.logging.ERROR)
@@ -123,25 +114,9 @@ def _check_source(path: Path, missing: str) -> bool:
     return False
 
 
-def _open_container(path: Path, file: WatchedFile) -> InputContainer:
-    av = import_av()
-    try:
-        # the whitelist keeps a playlist inside from opening anything else
-        container: InputContainer = av.open(file, options={"protocol_whitelist": "file"}, metadata_errors="ignore", buffer_size=READ_BYTES)
-    except av.error.FFmpegError as error:
-        file.raise_error(error)
-        raise _refuse(path, f"no container that FFmpeg knows ({error.strerror})") from error
-    if NOT_VIDEO_FORMATS & set(container.format.name.split(",")) or container.format.name.endswith("_pipe"):
-        name = container.format.name
-        container.close()
-        raise _refuse(path, f"a file of the kind {name}")
-    return container
-
-
 def _choose_stream(container: InputContainer, path: Path) -> VideoStream:
     """Return the first video stream that is no cover picture."""
-    av = import_av()
-    streams = [stream for stream in container.streams.video if not stream.disposition & av.stream.Disposition.attached_pic]
+    streams = video_streams(container)
     if not streams:
         raise _refuse(path, "no video stream")
     if streams[0].codec_context is None:
@@ -169,8 +144,21 @@ def _video_pictures(path: Path, file: WatchedFile, frames: Iterator[VideoFrame],
         yield _counted(path, stream, size, partial(_rgb, path, reformatter, frame, turns))
 
 
-def _decoded(container: InputContainer, video: VideoStream) -> Iterator[VideoFrame]:
+def _packets(container: InputContainer, video: VideoStream, stream: Stream, skip: int) -> Iterator[Packet[VideoStream]]:
+    """Yield the packets to decode: all but up to `skip` first ones that are counted instead. In FFV1 each is one frame, and a key frame needs no other."""
+    last: Packet[VideoStream] | None = None
     for packet in container.demux(video):
+        if stream.frames < skip and packet.is_keyframe and packet.size and not (packet.is_corrupt or packet.is_discard):
+            last, stream.frames = packet, stream.frames + 1
+            continue
+        if last is not None and packet.size and not packet.is_keyframe:
+            last.decode()  # what this one builds on; its frame is counted already
+        last, skip = None, 0
+        yield packet
+
+
+def _decoded(packets: Iterable[Packet[VideoStream]], video: VideoStream) -> Iterator[VideoFrame]:
+    for packet in packets:
         yield from packet.decode()
 
 
@@ -207,7 +195,7 @@ def _folder_pictures(path: Path, stream: Stream) -> Iterator[Picture]:
 
 def _counted(path: Path, stream: Stream, size: tuple[int, int], picture: Picture) -> Picture:
     """Return a frame after it is counted. Raises SampleRefused for one of another size than those before."""
-    if stream.frames and size != (stream.height, stream.width):
+    if stream.height and size != (stream.height, stream.width):
         found = f"frame {stream.frames} is {size[0]}x{size[1]} (height x width)"
         raise _refuse(path, found, f"{stream.height}x{stream.width} throughout")
     stream.height, stream.width = size

@@ -21,7 +21,7 @@ from shardwork.step import Fields, Item, Step, quarantined, upstream
 from vidlatents.card import Card
 from vidlatents.codes import SampleRefused
 from vidlatents.members import Roots, sample_from
-from vidlatents.models import MODELS
+from vidlatents.models import kind_named
 from vidlatents.plan_step import digest_of
 from vidlatents.read import RESIZE_RULE, Probe, first_frame, read_pair
 from vidlatents.records import Sample
@@ -29,6 +29,7 @@ from vidlatents.settings import EncodeFlags
 from vidlatents.stage import ENCODE_STEP, ENCODE_VERSION, PLAN_STEP, TEXT_STEP, embedding_of, output_of, sidecar_of
 from vidlatents.text_step import loaded_or_fault, read_embedding, stale_text
 from vidlatents.tiling import Tiling
+from vidlatents.verify import whole_zip
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +45,7 @@ READ = ("start", "num_frame", "height", "width", "crop", "prompt", "prompt_diges
 
 @dataclass(frozen=True, slots=True)
 class VaeModel:
-    """An autoencoder to load.   where : folder or hub id.   kind, dtype, device : as of `models.load_vae`, auto, cpu or gpu.   card : what it must be."""
+    """An autoencoder to load.   where : folder or hub id.   kind, dtype, device : as of `models.load_vae`, auto, cpu or gpu.   card : what its files are."""
 
     where: str
     kind: str
@@ -83,7 +84,7 @@ class Encoder:
     def step(self, encoder: Card) -> Step:
         """Return the step.   encoder : of the text."""
         settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": encoder.as_json(), "vae": self.model.card.as_json()}
-        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt)
+        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip)
 
     def make(self, item: Item) -> Fields:
         """Encode a sample, publish its file, and note what for. Raises Fault (fault_stale) where a video or embedding is not the planned one."""
@@ -140,7 +141,7 @@ class Encoder:
 
         (out,) = item.outputs
         sample = self._sample(item.inputs["row"])
-        if verify_file(out, Look("full", None, MODELS[self.flags.model], self.flags.layout)):
+        if verify_file(out, Look("full", None, kind_named(self.flags.model), self.flags.layout)):
             return False
         stored, (embed, mask) = load_sample(out), self._embedding(item)
         same_text = torch.equal(stored["prompt_embed"].to(embed.dtype), embed) and torch.equal(stored["prompt_attention_mask"], mask)

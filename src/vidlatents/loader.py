@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ class LatentDataset(Dataset[dict[str, Any]]):
     folder : a flat folder of .pt files.   least_frames : shorter samples are left out, as the public trainer does below 121.   seed : of the choice of
     sections, which is a function of (seed, epoch, file name).   An item has uttid, bucket_key, num_frame, height, width, x0_latents, history_latents,
     target_latents, control_history_latents, control_target_latents, prompt_embeds, prompt_attention_masks, prompt_raws.
-    Raises ValueError for a .pt file that is no sample.
+    Raises ValueError for a .pt file that is no sample, and, when an item is taken, for one of the layout `whole`.
     """
 
     def __init__(self, folder: Path, least_frames: int = 121, seed: int = 0) -> None:
@@ -126,6 +127,8 @@ class LatentDataset(Dataset[dict[str, Any]]):
     def __getitem__(self, index: int) -> dict[str, Any]:
         file = self.files[index]
         stored = load_sample(file.path)
+        if stored["vae_latent"].ndim != 5:
+            raise ValueError(f"{file.path}: a latent of the shape {tuple(stored['vae_latent'].shape)}: only the layout sections is cut into windows")
         sections = stored["vae_latent"].shape[0]
         section = int(stream(self.seed, "section", self.epoch, file.path.name).integers(sections))
         video, control = window(stored["vae_latent"], section), window(stored["control_latent"], section)
@@ -149,12 +152,19 @@ class LatentDataset(Dataset[dict[str, Any]]):
 class BucketBatches(Sampler[list[int]]):
     """Batches of one bucket each, so that their tensors can be stacked.
 
-    buckets : one for each item.   shuffle : another order in each epoch, a function of (seed, epoch) alone.   rank, ranks : every rank gets a share.
+    buckets : one for each item.   shuffle : another order in each epoch, a function of (seed, epoch) alone.
+    rank, ranks : every rank gets a share of as many batches: a rank that has one more would wait for the others for ever.
+    even : "repeat" the first batches until all ranks have as many, or "drop" the last ones; torch's DistributedSampler does the same to samples.
+    Raises ValueError for another word.
     """
 
-    def __init__(self, buckets: Sequence[Hashable], batch_size: int, *, shuffle: bool = False, seed: int = 0, rank: int = 0, ranks: int = 1) -> None:
+    def __init__(
+        self, buckets: Sequence[Hashable], batch_size: int, *, shuffle: bool = False, seed: int = 0, rank: int = 0, ranks: int = 1, even: str = "repeat"
+    ) -> None:
+        if even not in ("repeat", "drop"):
+            raise ValueError(f"even: {even!r}: repeat or drop")
         self.buckets, self.batch_size, self.shuffle, self.seed = list(buckets), batch_size, shuffle, seed
-        self.rank, self.ranks, self.epoch = rank, ranks, 0
+        self.rank, self.ranks, self.even, self.epoch = rank, ranks, even, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose order comes next."""
@@ -175,6 +185,11 @@ class BucketBatches(Sampler[list[int]]):
         batches = [group[at : at + self.batch_size] for group in groups.values() for at in range(0, len(group), self.batch_size)]
         if self.shuffle:
             batches = [batches[index] for index in rng.permutation(len(batches))]
+        over = len(batches) % self.ranks
+        if over and self.even == "drop":
+            batches = batches[:-over]
+        elif over:
+            batches += list(islice(cycle(batches), self.ranks - over))
         return batches[self.rank :: self.ranks]
 
 
@@ -193,9 +208,17 @@ def collate(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def make_loader(
-    dataset: PairDataset | LatentDataset, batch_size: int, *, workers: int = 0, shuffle: bool = False, seed: int = 0, rank: int = 0, ranks: int = 1
+    dataset: PairDataset | LatentDataset,
+    batch_size: int,
+    *,
+    workers: int = 0,
+    shuffle: bool = False,
+    seed: int = 0,
+    rank: int = 0,
+    ranks: int = 1,
+    even: str = "repeat",
 ) -> DataLoader[dict[str, Any]]:
-    """Return a DataLoader of batches of one bucket each; its `batch_sampler.set_epoch` chooses the epoch."""
-    batches = BucketBatches(dataset.buckets, batch_size, shuffle=shuffle, seed=seed, rank=rank, ranks=ranks)
+    """Return a DataLoader of batches of one bucket each; its `batch_sampler.set_epoch` chooses the epoch. Other arguments as of BucketBatches."""
+    batches = BucketBatches(dataset.buckets, batch_size, shuffle=shuffle, seed=seed, rank=rank, ranks=ranks, even=even)
     draws = torch.Generator().manual_seed(seed)  # what workers start from: without it, the process's own stream would be used
     return DataLoader(dataset, batch_sampler=batches, collate_fn=collate, num_workers=workers, generator=draws)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardwork.digests import digest_value, new_xxh3
+from shardwork.digests import digest_value
 from shardwork.errors import DataError
+from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json
 from vidlatents.buckets import latent_shape, used_frames
 
@@ -23,9 +24,19 @@ if TYPE_CHECKING:
 
 M_MMAP_THRESHOLD = -3
 """Of mallopt. Source: glibc, malloc.h."""
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-TINY_VAE_PARAMETERS = 20_000_000
-"""Fewer parameters than any released Wan autoencoder has (127 million and 705 million): its weights are no real ones."""
+KIND_NAME = re.compile(r"wan-z([1-9][0-9]{0,3})-s([1-9][0-9]{0,2})-t([124])-p([1-9][0-9]?)")
+"""The name of an autoencoder outside the table: its figures."""
+LONGEST_STEP = 4
+"""AutoencoderKLWan takes frames by fours after the first; one that folds more into a latent frame would make other shapes than it says."""
+DEFAULTS: Mapping[str, Any] = {
+    "dim_mult": (1, 2, 4, 4),
+    "patch_size": None,
+    "scale_factor_spatial": 8,
+    "scale_factor_temporal": 4,
+    "temperal_downsample": (False, True, True),
+    "z_dim": 16,
+}
+"""What AutoencoderKLWan takes where a configuration, as older folders do, leaves a key out. Source: diffusers 0.42.1."""
 
 NOTES = {"transformers_version", "dtype", "torch_dtype"}
 """Keys of a configuration that say nothing of the model."""
@@ -35,10 +46,11 @@ NOTES = {"transformers_version", "dtype", "torch_dtype"}
 class ModelKind:
     """What a video autoencoder does to shapes.
 
-    name : str.   z : channels of a latent.   spatial, temporal : pixels and frames of one latent value.   patch : pixels folded into channels first.
+    name : str, not compared.   z : channels of a latent.   spatial, temporal : pixels and frames of one latent value.
+    patch : pixels folded into channels first.
     """
 
-    name: str
+    name: str = field(compare=False)
     z: int
     spatial: int
     temporal: int
@@ -53,30 +65,24 @@ MODELS: Mapping[str, ModelKind] = {
     "wan21": ModelKind("wan21", z=16, spatial=8, temporal=4, patch=1),
     "wan22-5b": ModelKind("wan22-5b", z=48, spatial=16, temporal=4, patch=2),
 }
-"""Kinds by the names that configuration uses."""
+"""Kinds by the names that configuration uses; `kind_named` takes any other by its figures."""
 
 HUB: Mapping[str, str] = {"wan21": "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "wan22-5b": "Wan-AI/Wan2.2-TI2V-5B-Diffusers"}
 """Where each kind's released weights are: ids on huggingface.co, each with vae, text_encoder and tokenizer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What a model is, wherever it lies.
+def hub_of(kind: str) -> str:
+    """Return the hub id that is named where weights of a kind are missing."""
+    return HUB.get(kind, HUB["wan21"])
 
-    kind : name.   config : digest of its configuration.   weights : xxh3 of its tensors as loaded.   dtype : of the weights, as torch names it.
-    parameters : int.   tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
-    """
 
-    kind: str
-    config: str
-    weights: str
-    dtype: str
-    parameters: int
-    tiny: bool
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the fields for a fingerprint, manifest or report."""
-        return {name: getattr(self, name) for name in ("kind", "config", "weights", "dtype", "parameters", "tiny")}
+def kind_named(name: str) -> ModelKind:
+    """Return the kind that a name stands for: one of MODELS, or the figures of another, wan-z12-s8-t4-p1. Raises DataError (bad_argument)."""
+    if (kind := MODELS.get(name)) is not None:
+        return kind
+    if (figures := KIND_NAME.fullmatch(name)) is None:
+        raise DataError("bad_argument", "model", repr(name), f"{', '.join(MODELS)}, or figures such as wan-z12-s8-t4-p1", "correct the name")
+    return ModelKind(name, *map(int, figures.groups()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,6 @@ class Vae:
     device: torch.device
     mean: torch.Tensor
     std: torch.Tensor
-    identity: Identity
 
 
 def missing(where: object, found: str, hub: str) -> DataError:
@@ -149,60 +154,54 @@ def config_digest(config: Mapping[str, object]) -> str:
     return digest_value({key: _plain(value) for key, value in config.items() if not key.startswith("_") and key not in NOTES})
 
 
-def weights_digest(model: Any) -> str:
-    """Return the xxh3 of a model's tensors, their names and shapes: the same however the weights are cut into files."""
-    import torch
-
-    hasher = new_xxh3()
-    for name, tensor in sorted(model.state_dict().items()):
-        hasher.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        if flat.numel():
-            hasher.update(memoryview(flat.view(torch.uint8).numpy()))
-    return str(hasher.hexdigest())
-
-
-def identify(model: Any, kind: str, config: Mapping[str, object], least: int) -> Identity:
-    """Return what a model is.   least : the fewest parameters that a released one has."""
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Identity(kind, config_digest(config), weights_digest(model), str(model.dtype).removeprefix("torch."), parameters, parameters < least)
-
-
 def kind_of(config: Mapping[str, Any], where: object) -> ModelKind:
     """Return the kind that a configuration of AutoencoderKLWan describes; one outside the table is named by its figures.
 
-    Raises DataError (E_MODEL_KIND) for another class of model, or figures that do not belong together.
+    What the configuration leaves out is as in DEFAULTS.   Raises DataError (E_MODEL_KIND) for another class of model, or figures that do not belong together.
     """
     if config.get("_class_name") != "AutoencoderKLWan":
         raise DataError("E_MODEL_KIND", where, f"a {config.get('_class_name')}", "an AutoencoderKLWan", "give the folder of a Wan autoencoder")
-    figures = {"z": config["z_dim"], "spatial": config["scale_factor_spatial"], "temporal": config["scale_factor_temporal"], "patch": config["patch_size"] or 1}
+    whole = {**DEFAULTS, **config}
+    patch = whole["patch_size"] or 1
+    figures = {"z": whole["z_dim"], "spatial": whole["scale_factor_spatial"], "temporal": whole["scale_factor_temporal"], "patch": patch}
     for name in ("latents_mean", "latents_std"):
-        if len(config[name]) != figures["z"]:
-            raise DataError("E_MODEL_KIND", where, f"{len(config[name])} values of {name}", f"z_dim = {figures['z']}", "mend the folder's config.json")
+        held = len(config[name]) if name in config else DEFAULTS["z_dim"]
+        if held != figures["z"]:
+            raise DataError("E_MODEL_KIND", where, f"{held} values of {name}", f"z_dim = {figures['z']}", "mend the folder's config.json")
+    layers = {"spatial": patch * 2 ** (len(whole["dim_mult"]) - 1), "temporal": 2 ** sum(map(bool, whole["temperal_downsample"]))}
+    for name, value in layers.items():
+        if figures[name] != value:
+            raise DataError("E_MODEL_KIND", where, f"scale_factor_{name} = {figures[name]}", f"{value}, as its layers make", "mend the folder's config.json")
+    if LONGEST_STEP % figures["temporal"]:
+        raise DataError("E_MODEL_KIND", where, f"{figures['temporal']} frames to a latent frame", f"at most {LONGEST_STEP}", "give another autoencoder")
     known = next((kind.name for kind in MODELS.values() if all(getattr(kind, key) == value for key, value in figures.items())), None)
     return ModelKind(known or "wan-z{z}-s{spatial}-t{temporal}-p{patch}".format(**figures), **figures)
 
 
-def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: torch.device | str, *, local_only: bool = False) -> Vae:
+def check_kind(config: Mapping[str, Any], kind: str, where: object) -> ModelKind:
+    """Return the kind of a name, which a configuration must be of. Raises DataError (E_MODEL_KIND, bad_argument)."""
+    wanted, found = kind_named(kind), kind_of(config, where)
+    if found != wanted:
+        raise DataError("E_MODEL_KIND", where, f"{found.name} (z {found.z}, spatial {found.spatial})", kind, f"set the model to {found.name}, or give a {kind}")
+    return wanted
+
+
+def load_vae(where: str | Path, kind: str, dtype: torch.dtype, device: torch.device | str, *, local_only: bool = False) -> Vae:
     """Return a video autoencoder from a local folder or a hub id.
 
-    where : a pipeline's folder, its vae folder, or a hub id.   kind : a name of MODELS, or None for whatever the configuration says.
+    where : a pipeline's folder, its vae folder, or a hub id.   kind : its name, as of `kind_named`.
     dtype : float32 but for tests of speed (bfloat16 encoding is known to hurt).   local_only : never ask the hub.
-    Raises DataError: E_MODEL_KIND (another kind, seen before the weights are read), E_MODEL_MISSING.
+    Raises DataError: E_MODEL_KIND (another kind, seen before the weights are read), E_MODEL_MISSING, bad_argument.
     """
     import diffusers
     import torch
 
     _return_large_blocks()
     wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
-    hub = HUB.get(kind or "", HUB["wan21"])
-    if kind is not None and kind not in MODELS:
-        raise DataError("bad_argument", "model", kind, f"one of {', '.join(MODELS)}", "choose one, or none to take what the folder holds")
+    hub = hub_of(kind)
     path, subfolder = find_part(where, "vae", "config.json", hub)
     given = loaded(lambda: wan.load_config(path, subfolder=subfolder, local_files_only=local_only), where, hub)
-    found = kind_of({**_defaults(wan), **given}, where)
-    if kind is not None and found != MODELS[kind]:
-        raise DataError("E_MODEL_KIND", where, f"{found.name} (z {found.z}, spatial {found.spatial})", kind, f"set the model to {found.name}, or give a {kind}")
+    found = check_kind(given, kind, where)
     model, report = loaded(
         lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True),
         where,
@@ -212,7 +211,7 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
         raise missing(where, f"weights without {report['missing_keys'][0]} and {len(report['missing_keys']) - 1} more", hub)
     model = model.eval().requires_grad_(False).to(device)
     mean, std = (torch.tensor(model.config[name], dtype=torch.float32, device=device).view(-1, 1, 1, 1) for name in ("latents_mean", "latents_std"))
-    return Vae(model, found, dtype, torch.device(device), mean, std, identify(model, found.name, dict(model.config), TINY_VAE_PARAMETERS))
+    return Vae(model, found, dtype, torch.device(device), mean, std)
 
 
 @cache
@@ -223,10 +222,3 @@ def _return_large_blocks() -> None:
     """
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(M_MMAP_THRESHOLD, 8 << 20)
-
-
-def _defaults(model: Any) -> dict[str, Any]:
-    """Return the defaults of a model's configuration: older folders leave newer keys out."""
-    import inspect
-
-    return {name: one.default for name, one in inspect.signature(model.__init__).parameters.items() if one.default is not inspect.Parameter.empty}

@@ -6,6 +6,9 @@ import hashlib
 import html
 import re
 
+MAX_TOKENS = 512
+"""What a prompt is cut at, and padded to. Source: latents spec, "Text"."""
+
 
 def clean(prompt: str) -> str:
     """Return the prompt as it is encoded: mended by ftfy, entities unescaped (twice, for those escaped twice), runs of white space as one space."""

@@ -5,7 +5,6 @@ A pair has the same number of decoded frames, the same size and the same rate, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -18,7 +17,7 @@ from shardwork.errors import DataError
 from shardwork.streams import stream
 from vidlatents.buckets import covered_part
 from vidlatents.codes import SampleRefused
-from vidlatents.decode import Picture, Rgb, open_video
+from vidlatents.decode import Rgb, open_video
 from vidlatents.records import STARTS, Sample
 
 if TYPE_CHECKING:
@@ -128,7 +127,8 @@ def place_start(sample: Sample, frames: int, start: str, seed: int) -> Sample:
 def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair:
     """Return the frames of a sample: those of its cut, from its first on, cropped, and resized where the size differs.
 
-    probes : what an earlier look at these very files showed; decoding then ends with the sample's last frame. Without it both videos are decoded to their
+    probes : what an earlier look at these very files showed; decoding then ends with the sample's last frame, and
+    of FFV1 begins with its first: what comes before is counted alone. Without it both videos are decoded to their
     end, so that a pair that does not match is refused however long the sample is. Only the sample's frames are held.
     Raises SampleRefused as `probe_pair` does, OSError and MemoryError where the machine is at fault.
     """
@@ -164,23 +164,19 @@ def _read(sample: Sample, path: Path, missing: str, whole: bool, like: Probe | N
     """
     out = np.zeros((sample.num_frame, sample.height, sample.width, 3), np.uint8)
     start = sample.cut[0] if sample.cut else 0
-    with open_video(path, missing) as opened:
-        for index, picture in _numbered(opened.pictures, None if whole else start + sample.num_frame):
+    with open_video(path, missing, 0 if whole else start) as opened:
+        for picture in opened.pictures:
+            index = opened.frames - 1
             if like and (opened.height, opened.width) != (like.height, like.width):
                 break
             # a crop that reaches beyond the frame is refused when all is known
             if start <= index < start + sample.num_frame:
                 out[index - start] = _fit(picture(), sample)
+            if not whole and index + 1 >= start + sample.num_frame:
+                break
         if not opened.frames:
             raise SampleRefused("E_DECODE", path.name, "no frame decodes", "a video", uttid=sample.uttid, path=path.name)
         return out, Probe(opened.frames, opened.height, opened.width, opened.fps, opened.claimed)
-
-
-def _numbered(pictures: Iterator[Picture], end: int | None) -> Iterator[tuple[int, Picture]]:
-    for index, picture in enumerate(pictures):
-        yield index, picture
-        if end is not None and index + 1 >= end:
-            return
 
 
 def _fit(frame: Rgb, sample: Sample) -> Rgb:

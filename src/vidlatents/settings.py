@@ -11,7 +11,7 @@ from shardwork.errors import DataError
 from shardwork.jsonio import Json
 from shardwork.settings import check_kinds
 from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS, TRAINER_FRAMES, Size
-from vidlatents.models import MODELS, ModelKind
+from vidlatents.models import ModelKind, kind_named
 from vidlatents.records import MISSING_PROMPT, STARTS, RecordSettings
 from vidlatents.tiling import Tiling, tiling_for
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vidlatents.plan import PlanSettings
 
 HOWS = ("sample", "mode")
+MODEL_HELP = "kind of the autoencoder: wan21, wan22-5b, or the figures of another as wan-z12-s8-t4-p1"
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "gpu")
 GIB = 1 << 30
@@ -49,7 +50,7 @@ def sizes_of(text: str) -> tuple[Size, ...]:
 class SetSettings:
     """What samples are made of videos. Raises DataError (bad_argument)."""
 
-    model: str = field(default="wan21", metadata=_meta("kind of the autoencoder", tuple(MODELS)))
+    model: str = field(default="wan21", metadata=_meta(MODEL_HELP))
     layout: str = field(default="sections", metadata=_meta("windows of 33 frames, or the whole of 4n+1", LAYOUTS))
     start: str = field(default="first", metadata=_meta("first frame of a record's cut, or one drawn by seed and uttid", STARTS))
     seed: int = field(default=0, metadata=_meta("of what is drawn"))
@@ -60,6 +61,7 @@ class SetSettings:
 
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)
+        kind_named(self.model)
         if self.seed < 0:
             raise _refuse("seed", self.seed, "0 or more")
         for name in ("sizes", "own_sizes"):
@@ -73,7 +75,7 @@ class SetSettings:
     @property
     def kind(self) -> ModelKind:
         """Return the kind of autoencoder."""
-        return MODELS[self.model]
+        return kind_named(self.model)
 
     @property
     def own(self) -> tuple[Size, ...]:
@@ -112,7 +114,7 @@ class TrainerFlags:
 class EncodeFlags:
     """How frames become latents. Raises DataError (bad_argument)."""
 
-    model: str = field(default="wan21", metadata=_meta("kind of the autoencoder", tuple(MODELS)))
+    model: str = field(default="wan21", metadata=_meta(MODEL_HELP))
     layout: str = field(default="sections", metadata=_meta("windows of 33 frames, or the whole of 4n+1", LAYOUTS))
     how: str = field(default="sample", metadata=_meta("a value drawn from the autoencoder's distribution, or its mode", HOWS))
     seed: int = field(default=0, metadata=_meta("of what is drawn"))
@@ -123,6 +125,7 @@ class EncodeFlags:
 
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)
+        kind_named(self.model)
         if self.seed < 0 or self.memory_gib < 0 or self.fallback_gib < 0:
             raise _refuse("seed, memory_gib, fallback_gib", f"{self.seed}, {self.memory_gib}, {self.fallback_gib}", "0 or more")
 
@@ -133,7 +136,7 @@ class EncodeFlags:
 
     def tilings(self, height: int, width: int) -> tuple[Tiling | None, Tiling | None]:
         """Return the tiles of a bucket, and those that are tried where memory does not suffice. Raises DataError (E_OOM) for a budget that is too small."""
-        kind = MODELS[self.model]
+        kind = kind_named(self.model)
         first, second = (tiling_for(kind, height, width, round(gib * GIB)) if gib else None for gib in (self.memory_gib, self.fallback_gib))
         return first, second if second != first else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from shardwork.errors import DataError
-from vidlatents.card import TINY_TEXT_PARAMETERS
-from vidlatents.models import HUB, Identity, find_part, identify, loaded, missing
-from vidlatents.prompts import clean, prompt_digest
+from vidlatents.models import HUB, find_part, loaded, missing
+from vidlatents.prompts import MAX_TOKENS, clean, prompt_digest
 
-MAX_TOKENS = 512
 TIED = "encoder.embed_tokens.weight"
 
 
@@ -39,13 +36,6 @@ class Embedding:
         """Whether the prompt's end is not encoded."""
         return self.full_tokens > self.tokens
 
-    def warning(self, where: object) -> DataError | None:
-        """Return what to say of a prompt that was cut (E_PROMPT_TRUNCATED), or None."""
-        if not self.truncated:
-            return None
-        hint = f"only a warning: the first {self.tokens} are encoded, prompt_raw is whole; shorten it if its end matters"
-        return DataError("E_PROMPT_TRUNCATED", where, f"{self.full_tokens} tokens", f"at most {MAX_TOKENS}", hint)
-
 
 class TextBatch(NamedTuple):
     """Embeddings of several prompts.   embeds : (n, 512, d).   mask : (n, 512) int64.   truncated : n of bool."""
@@ -58,8 +48,8 @@ class TextBatch(NamedTuple):
 class TextEncoder:
     """A UMT5 encoder and its tokenizer. It is large: leave it (`with`, or `release`) before a VAE is loaded."""
 
-    def __init__(self, model: Any, tokenizer: Any, device: torch.device, identity: Identity) -> None:
-        self._model, self._tokenizer, self.device, self.identity = model, tokenizer, device, identity
+    def __init__(self, model: Any, tokenizer: Any, device: torch.device) -> None:
+        self._model, self._tokenizer, self.device = model, tokenizer, device
 
     def __enter__(self) -> Self:
         return self
@@ -134,8 +124,7 @@ def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str,
         raise missing(where, f"text encoder weights without {absent[0]} and {len(absent) - 1} more", hub)
     check_tied(model, where)
     model = model.eval().requires_grad_(False).to(device)
-    described = {**config.to_dict(), "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()}
-    return TextEncoder(model, tokenizer, torch.device(device), identify(model, "umt5", described, TINY_TEXT_PARAMETERS))
+    return TextEncoder(model, tokenizer, torch.device(device))
 
 
 def _at(subfolder: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 from vidlatents.card import Card
 from vidlatents.plan_step import planned
-from vidlatents.prompts import clean
+from vidlatents.prompts import MAX_TOKENS, clean
 from vidlatents.stage import TEXT_STEP, TEXT_VERSION, embedding_of
 
 if TYPE_CHECKING:
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 NOTE = "reelmill"
-MAX_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class TextModel:
-    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what it must be."""
+    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what its files are."""
 
     where: str
     dtype: str

@@ -1,6 +1,6 @@
 """Tiny models of both kinds with random weights, made at run time and loaded by the same code as real ones.
 
-What they make is good for tests and demos only: `Identity.tiny` says so of every dataset made with them.
+What they make is good for tests and demos only: `Card.tiny` says so of every dataset made with them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from shardwork.errors import DataError
 from shardwork.files import retract
 from shardwork.jsonio import Json, read_jsonl
 from vidlatents.codes import HINT_REMAKE
-from vidlatents.models import MODELS, ModelKind
+from vidlatents.models import ModelKind
 from vidlatents.records import parse_name
 
 if TYPE_CHECKING:
@@ -189,6 +189,11 @@ def zip_fault(path: Path) -> str | None:
     return None
 
 
+def whole_zip(path: Path) -> bool:
+    """Return whether a file has the size and the directory of a whole sample, by a look at its end alone. Raises OSError where the machine is at fault."""
+    return path.stat().st_size >= LEAST_BYTES and zip_fault(path) is None
+
+
 def crc_fault(path: Path) -> str | None:
     """Return which part of a zip archive is damaged, or None; reads every byte of every part."""
     with open(path, "rb") as file:
@@ -231,10 +236,3 @@ def requeue_rows(report: Report) -> list[dict[str, Json]]:
 def finding_as_json(finding: Finding) -> dict[str, Json]:
     """Return a finding ready for JSON."""
     return {"code": finding.code, "expected": finding.expected, "file": finding.file, "found": finding.found, "hint": HINT_REMAKE}
-
-
-def kind_named(name: str | None) -> ModelKind | None:
-    """Return the kind of a name, None for none. Raises DataError (bad_argument)."""
-    if name is not None and name not in MODELS:
-        raise DataError("bad_argument", "--model", name, f"one of {', '.join(MODELS)}", "choose one, or leave it out")
-    return None if name is None else MODELS[name]

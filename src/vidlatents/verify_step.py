@@ -11,13 +11,13 @@ from shardwork.errors import Fault
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
 from vidlatents.codes import HINT_REMAKE, SampleRefused
-from vidlatents.models import MODELS
+from vidlatents.models import kind_named
 from vidlatents.stage import ENCODE_STEP, VERIFY_STEP, VERIFY_VERSION, output_of
 from vidlatents.verify import Entry, Look, verify_file
 
 
 def verify_step(level: str, model: str, layout: str) -> Step:
-    """Return the step that verifies a file.   level : one of verify.LEVELS.   model, layout : what it must be of."""
+    """Return the step that verifies a file.   level : one of verify.LEVELS.   model : its kind's name.   layout : sections or whole."""
     settings = {"level": level, "model": model, "layout": layout}
     return Step(VERIFY_STEP, VERIFY_VERSION, settings, partial(_verify, level=level, model=model, layout=layout), guards=True)
 
@@ -43,7 +43,7 @@ def _verify(item: Item, level: str, model: str, layout: str) -> Fields:
     if not path.is_file() or (level != "size" and xxh3_file(path) != inputs["digest"]):
         found = "another digest" if path.is_file() else "no such file"
         raise Fault("fault_stale", path.name, found, f"{inputs['digest']} as written", "run the same command again: it is made anew")
-    look = Look(level, {path.name: Entry(inputs["bytes"], inputs["sha256"])}, MODELS[model], layout)
+    look = Look(level, {path.name: Entry(inputs["bytes"], inputs["sha256"])}, kind_named(model), layout)
     for finding in verify_file(path, look):
         raise SampleRefused(finding.code, finding.file, finding.found, finding.expected, HINT_REMAKE, inputs["uttid"], path.name)
     return {"level": level}

@@ -31,12 +31,11 @@ class Pooled:
 def pooled(model, threads):
     import torch
 
-    from vidlatents.models import MODELS, Identity, Vae
+    from vidlatents.models import MODELS, Vae
 
     torch.set_num_threads(threads)
     shape = (16, 1, 1, 1)
-    identity = Identity("wan21", "", "", "float32", 0, True)
-    return Vae(Pooled(), MODELS["wan21"], torch.float32, torch.device("cpu"), torch.zeros(shape), torch.ones(shape), identity)
+    return Vae(Pooled(), MODELS["wan21"], torch.float32, torch.device("cpu"), torch.zeros(shape), torch.ones(shape))
 
 
 if __name__ == "__main__":

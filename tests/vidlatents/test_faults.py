@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+import torch
 
 from tests.vidlatents.pairs import frames_of, sample_of, write_mp4, write_pair
 from tests.vidlatents.tiny_models import content
@@ -40,14 +41,14 @@ def test_a_disk_that_fills_up_at_any_byte_is_a_fault_of_the_machine(tmp_path, mo
 
 
 def test_a_file_that_reads_back_otherwise_than_it_was_written_gets_no_name(tmp_path, monkeypatch):
-    save = store.torch.save
+    save = torch.save
 
     def spoilt(values, file):
         save(values, file)
         file.seek(3000)
         file.write(b"\xff\x00\xff")
 
-    monkeypatch.setattr(store.torch, "save", spoilt)
+    monkeypatch.setattr(torch, "save", spoilt)
     with pytest.raises(OSError, match="not what was written"):
         save_sample(tmp_path / NAME, content())
     assert list(tmp_path.iterdir()) == []

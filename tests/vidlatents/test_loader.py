@@ -101,9 +101,28 @@ def test_epochs_have_other_orders_and_a_seed_repeats_them():
     assert first != second and [first, second] == orders(1) and first != orders(2)[0]
 
 
-def test_ranks_share_the_batches_and_none_is_seen_twice():
+def test_ranks_share_batches_that_divide_and_none_is_seen_twice():
     shares = [list(BucketBatches(list("aabbbcc"), 2, shuffle=True, rank=rank, ranks=2)) for rank in range(2)]
     assert sorted(index for share in shares for batch in share for index in batch) == list(range(7))
+
+
+@pytest.mark.parametrize(("even", "length"), [("repeat", 3), ("drop", 2)])
+def test_every_rank_gets_as_many_batches(even, length):
+    samplers = [BucketBatches([0] * 5, 1, rank=rank, ranks=2, even=even) for rank in range(2)]
+    assert [len(list(sampler)) for sampler in samplers] == [len(sampler) for sampler in samplers] == [length, length]
+
+
+def test_batches_that_do_not_divide_are_repeated_from_the_first_or_dropped_from_the_last():
+    def seen(ranks, even):
+        return sorted(batch[0] for rank in range(ranks) for batch in BucketBatches([0] * 3, 1, rank=rank, ranks=ranks, even=even))
+
+    assert (seen(2, "repeat"), seen(8, "repeat")) == ([0, 0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2])
+    assert (seen(2, "drop"), seen(8, "drop")) == ([0, 1], [])
+
+
+def test_another_way_of_evening_out_is_refused():
+    with pytest.raises(ValueError, match="repeat or drop"):
+        BucketBatches([0], 1, even="pad")
 
 
 @pytest.fixture
@@ -170,6 +189,12 @@ def test_a_foreign_pt_file_is_an_error_that_names_it(folder):
     (folder / "model.pt").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"model\.pt"):
         LatentDataset(folder)
+
+
+def test_a_file_of_the_layout_whole_is_an_error_that_names_it(tmp_path):
+    save_sample(tmp_path / "w_121_32_48.pt", content(latent_shape=(16, 31, 4, 6)))
+    with pytest.raises(ValueError, match=r"w_121_32_48\.pt.*sections"):
+        LatentDataset(tmp_path)[0]
 
 
 @pytest.mark.parametrize("uttid", ["sample_000001", "a_49_480_1920", "x_", "_x", "v_-abc", "übung 1", "clip_0-121", "a\nb"])

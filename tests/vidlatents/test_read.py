@@ -296,17 +296,79 @@ def test_a_frame_that_its_decoder_marks_as_damaged_is_refused(tmp_path, monkeypa
     path = write(tmp_path / "v.mkv", frames_of(5))
     good = decode._decoded
 
-    def marked(container, video):
-        for index, frame in enumerate(good(container, video)):
+    def marked(packets, video):
+        for index, frame in enumerate(good(packets, video)):
             yield frame if index != 3 else SimpleNamespace(is_corrupt=True, rotation=0, width=64, height=48)
 
     monkeypatch.setattr(decode, "_decoded", marked)
     assert refused(probe, path).found == "frame 3 is damaged"
 
 
+def counted(monkeypatch):
+    """Return a list that grows by one with each packet that is decoded."""
+    decoded, good = [], decode._decoded
+
+    def count(packets, video):
+        for packet in packets:
+            decoded.extend([1] if packet.size else [])
+            yield from good([packet], video)
+
+    monkeypatch.setattr(decode, "_decoded", count)
+    return decoded
+
+
+def remuxed(path, left_out):
+    """Take the packets of these numbers out of a video."""
+    import av
+
+    with av.open(str(path)) as source, av.open(str(path) + ".mkv", "w") as out:
+        stream = out.add_stream_from_template(source.streams.video[0])
+        for number, packet in enumerate(source.demux(video=0)):
+            if packet.size and number not in left_out:
+                packet.stream = stream
+                out.mux(packet)
+    Path(str(path) + ".mkv").replace(path)
+
+
+def test_frames_before_a_cut_of_lossless_videos_are_counted_not_decoded(tmp_path, monkeypatch):
+    rgb, control = write_pair(tmp_path, rgb=20, control=20)
+    sample = sample_of(tmp_path, frames=5, cut=(12, 17))
+    probes, decoded = probe_pair(sample), counted(monkeypatch)
+    pair = read_pair(sample, probes)
+    assert np.array_equal(pair.rgb, rgb[12:17]) and np.array_equal(pair.control, control[12:17]) and len(decoded) == 10
+
+
+def test_a_cut_of_a_lossless_video_that_lost_a_frame_before_it_is_refused(tmp_path):
+    write_pair(tmp_path, rgb=20, control=20)
+    sample = sample_of(tmp_path, frames=5, cut=(15, 20))
+    probes = probe_pair(sample)
+    remuxed(sample.control, {3})
+    assert refused(lambda one: read_pair(one, probes), sample).code == "E_FRAMES_SHORT"
+    assert refused(read_pair, sample).code == "E_FRAME_MISMATCH"
+
+
+@pytest.mark.parametrize("start", [1, 11, 12, 13])
+def test_a_cut_of_a_lossless_video_whose_frames_build_on_others_has_the_right_frames(tmp_path, start):
+    import av
+
+    frames = frames_of(20)
+    for name in ("videos", "control_videos"):
+        (tmp_path / name).mkdir()
+        with av.open(str(tmp_path / name / "a.mp4"), "w", format="matroska") as container:
+            stream = container.add_stream("ffv1", rate=24, options={"level": "3", "context": "1"})
+            stream.height, stream.width, stream.pix_fmt, stream.codec_context.gop_size = 48, 64, "bgr0", 12
+            for picture in frames:
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24").reformat(format="bgr0")))
+            container.mux(stream.encode(None))
+    with av.open(str(tmp_path / "videos" / "a.mp4")) as container:
+        assert [number for number, packet in enumerate(container.demux(video=0)) if packet.size and packet.is_keyframe] == [0, 12]
+    sample = sample_of(tmp_path, frames=5, cut=(start, start + 5))
+    assert np.array_equal(read_pair(sample, probe_pair(sample)).rgb, frames[start : start + 5])
+
+
 def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, monkeypatch):
     path, opened, good = write(tmp_path / "v.mkv", frames_of(5)), [], decode._decoded
-    monkeypatch.setattr(decode, "_decoded", lambda container, video: opened.append(1) or good(container, video))
+    monkeypatch.setattr(decode, "_decoded", lambda packets, video: [opened.append(1), good(packets, video)][1])
     assert [probe(path).frames, probe(path).frames, len(opened)] == [5, 5, 1]
     write(path, frames_of(7))
     assert [probe(path).frames, len(opened)] == [7, 2]
@@ -314,7 +376,7 @@ def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, 
 
 def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
     threads, good = [], decode._decoded
-    monkeypatch.setattr(decode, "_decoded", lambda container, video: threads.append(video.codec_context.thread_count) or good(container, video))
+    monkeypatch.setattr(decode, "_decoded", lambda packets, video: [threads.append(video.codec_context.thread_count), good(packets, video)][1])
     probe(write_mp4(tmp_path / "v.mp4", smooth(5)))
     assert threads == [1]
 
