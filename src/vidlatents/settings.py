@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from shardwork.settings import check_kinds
 from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS, TRAINER_FRAMES, Size
 from vidlatents.models import MODELS, ModelKind
 from vidlatents.records import MISSING_PROMPT, STARTS, RecordSettings
-from vidlatents.tiling import Tiling, tiling_for
+from vidlatents.tiling import LEAST_BUDGET_BYTES, Tiling, tiling_for
 
 if TYPE_CHECKING:
     from vidlatents.plan import PlanSettings
@@ -37,6 +38,12 @@ def _refuse(name: str, value: object, expected: str) -> DataError:
 def sizes_of(text: str) -> tuple[Size, ...]:
     """Return the (height, width) of words such as 480x1920."""
     return tuple((int(one.partition("x")[0]), int(one.partition("x")[2])) for one in text.split())
+
+
+def check_budget(name: str, gib: float) -> None:
+    """Raise DataError (bad_argument) for a budget, in GiB, that no picture's tiles could keep to; 0 stands for none."""
+    if not math.isfinite(gib) or (gib and gib * GIB < LEAST_BUDGET_BYTES):
+        raise DataError("bad_argument", name, repr(gib), f"0, or {LEAST_BUDGET_BYTES / GIB:.3g} or more", "raise it: smaller tiles would be all overlap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +113,17 @@ class EncodeFlags:
 
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)
-        if self.seed < 0 or self.memory_gib < 0 or self.fallback_gib < 0:
-            raise _refuse("seed, memory_gib, fallback_gib", f"{self.seed}, {self.memory_gib}, {self.fallback_gib}", "0 or more")
+        if self.seed < 0:
+            raise _refuse("seed", self.seed, "0 or more")
+        for name in ("memory_gib", "fallback_gib"):
+            check_budget(name, getattr(self, name))
 
     def settings(self) -> dict[str, Json]:
         """Return what decides a file's bytes whatever the sample is."""
         return {name: getattr(self, name) for name in ("model", "layout", "how", "seed", "dtype", "text_dtype")}
 
     def tilings(self, height: int, width: int) -> tuple[Tiling | None, Tiling | None]:
-        """Return the tiles of a bucket, and those that are tried where memory does not suffice. Raises DataError (E_OOM) for a budget that is too small."""
+        """Return the tiles of a bucket, and those that are tried where memory does not suffice."""
         kind = MODELS[self.model]
         first, second = (tiling_for(kind, height, width, round(gib * GIB)) if gib else None for gib in (self.memory_gib, self.fallback_gib))
         return first, second if second != first else None

@@ -18,7 +18,7 @@ from vidlatents.encode import (
     windows,
 )
 from vidlatents.models import MODELS
-from vidlatents.tiling import Tiling, spans, tiled_pixels, tiling_for
+from vidlatents.tiling import LEAST_BUDGET_BYTES, TILE_BYTES_PER_PIXEL, Tiling, spans, tiled_pixels, tiling_for
 
 CPU = torch.device("cpu")
 
@@ -288,3 +288,11 @@ def test_encoding_costs_no_more_operations_than_one_pass_of_the_model(kind):
     with FlopCounterMode(display=False) as ours:
         encode(vae(kind), video, "sections", "mode", of())
     assert ours.get_total_flops() == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [(128, 128), (136, 1920), (480, 1920), (4320, 7680), (144, 16)])
+def test_the_least_budget_fits_tiles_of_every_picture(kind, size):
+    high, wide = (side // MODELS[kind].spatial * MODELS[kind].spatial for side in size)
+    tiling = tiling_for(MODELS[kind], high, wide, LEAST_BUDGET_BYTES)
+    assert tiling is None or tiling.height * tiling.width * TILE_BYTES_PER_PIXEL <= LEAST_BUDGET_BYTES
