@@ -3,7 +3,10 @@
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
 from vidlatents.models import HUB
+from vidlatents.settings import check_budget
 
+for name in ("memory_gib", "fallback_gib"):
+    checked(check_budget, f"config: latents.{name}", getattr(CONFIG.latents, name))
 LATENT_BOOKS = RUN / "latents_books"
 TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
 LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]

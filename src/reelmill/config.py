@@ -15,7 +15,6 @@ from reelmill.problems import config_error, retype_command_line
 from reelmill.yamlread import merge, read_config_file
 from shardwork.errors import DataError
 from shardwork.ids import ID_PATTERN
-from vidlatents.settings import check_budget
 
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f{}]+$", json_schema_extra={"patternErrorMessage": "text on one line without braces"})]
 """Text on one line, not empty, without braces: what can stand in a path, a command line or a Snakemake pattern."""
@@ -560,11 +559,6 @@ def _latents_agree(config: Config) -> None:
         raise DataError(E_CONFIG_VALUE, "config: latents", "no samples", "events: true, clips: true or a file of records", "set one of them")
     if (latents.videos or latents.control_videos) and not latents.records:
         raise DataError(E_CONFIG_VALUE, "config: latents.videos", "no records", "the file of records that names them", "set latents.records")
-    for name in ("memory_gib", "fallback_gib"):
-        try:
-            check_budget(name, getattr(latents, name))
-        except DataError as error:
-            raise DataError(E_CONFIG_VALUE, f"config: latents.{name}", error.found, error.expected, error.hint) from error
 
 
 def load(paths: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:

@@ -361,19 +361,3 @@ def test_two_pools_in_one_folder_are_refused(tmp_path: Path, other: str) -> None
     file.write_text(f"run: x\nbackgrounds:\n  polyhaven: {{pool: data/p}}\n  sa1b: {{pool: {other}, table: t.csv}}\n")
     with pytest.raises(DataError, match=r"backgrounds.sa1b.pool.*\[E_CONFIG_VALUE\]"):
         load([file])
-
-
-@pytest.mark.parametrize("gib", ["0.34", ".nan", ".inf"])
-@pytest.mark.parametrize("key", ["memory_gib", "fallback_gib"])
-def test_memory_that_no_tile_fits_is_refused_before_anything_runs(tmp_path: Path, key: str, gib: str) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(f"run: x\nlatents: {{records: r.jsonl, {key}: {gib}}}\n")
-    with pytest.raises(DataError) as caught:
-        load([config])
-    assert caught.value.code == "E_CONFIG_VALUE" and str(caught.value.where).endswith(f": latents.{key}")
-
-
-def test_memory_of_a_third_of_a_gib_is_enough_for_tiles(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("run: x\nlatents: {records: r.jsonl, memory_gib: 0.35, fallback_gib: 0}\n")
-    assert load([config]).latents is not None
