@@ -3,8 +3,11 @@
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
 from vidlatents.models import hub_of
+from vidlatents.settings import check_budget
 from vidlatents.shard_names import short
 
+for name in ("memory_gib", "fallback_gib"):
+    checked(check_budget, f"config: latents.{name}", getattr(CONFIG.latents, name))
 LATENT_BOOKS = RUN / "latents_books"
 TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}-{latent_stage.MODEL_VERSION}"
 LATENT_WEIGHTS = CONFIG.latents.weights or hub_of(CONFIG.latents.model)

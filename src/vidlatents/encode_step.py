@@ -17,7 +17,7 @@ from shardwork.digests import both_digests, seal, unseal
 from shardwork.errors import DataError, Fault
 from shardwork.jsonio import Json, read_json, write_json
 from shardwork.place import Place
-from shardwork.step import Fields, Item, Step, quarantined, upstream
+from shardwork.step import Fields, Item, Step, upstream
 from vidlatents.card import Card
 from vidlatents.codes import SampleRefused
 from vidlatents.members import Roots, sample_from
@@ -184,10 +184,7 @@ def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder, text: Card
         raise stale_text(f"prompt of {row['uttid']}", "no row")
     if embedded["status"] != "ok":
         return Item(row["id"], None, out, verdict={**upstream(embedded, TEXT_STEP), "id": row["id"], "status": "quarantined", **_why(embedded)})
-    try:
-        tiles = encoder.flags.tilings(row["height"], row["width"])
-    except DataError as error:
-        return Item(row["id"], None, out, verdict=quarantined(row["id"], error))
+    tiles = encoder.flags.tilings(row["height"], row["width"])
     (seen,) = embedded["files"].values()
     first, second = (one.as_json() if one else None for one in tiles)
     sample = sample_from(row, encoder.roots)

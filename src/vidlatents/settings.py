@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from shardwork.settings import check_kinds
 from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS, TRAINER_FRAMES, Size
 from vidlatents.models import ModelKind, kind_named
 from vidlatents.records import MISSING_PROMPT, STARTS, RecordSettings
-from vidlatents.tiling import Tiling, tiling_for
+from vidlatents.tiling import LEAST_BUDGET_BYTES, Tiling, tiling_for
 
 if TYPE_CHECKING:
     from vidlatents.plan import PlanSettings
@@ -44,6 +45,12 @@ def check_sizes(name: str, text: str) -> None:
 def sizes_of(text: str) -> tuple[Size, ...]:
     """Return the (height, width) of words such as 480x1920."""
     return tuple((int(one.partition("x")[0]), int(one.partition("x")[2])) for one in text.split())
+
+
+def check_budget(name: str, gib: float) -> None:
+    """Raise DataError (bad_argument) for a budget, in GiB, that no picture's tiles could keep to; 0 stands for none."""
+    if not math.isfinite(gib) or (gib and gib * GIB < LEAST_BUDGET_BYTES):
+        raise DataError("bad_argument", name, repr(gib), f"0, or {LEAST_BUDGET_BYTES / GIB:.3g} or more", "raise it: smaller tiles would be all overlap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +133,10 @@ class EncodeFlags:
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)
         kind_named(self.model)
-        if self.seed < 0 or self.memory_gib < 0 or self.fallback_gib < 0:
-            raise _refuse("seed, memory_gib, fallback_gib", f"{self.seed}, {self.memory_gib}, {self.fallback_gib}", "0 or more")
+        if self.seed < 0:
+            raise _refuse("seed", self.seed, "0 or more")
+        for name in ("memory_gib", "fallback_gib"):
+            check_budget(name, getattr(self, name))
 
     def settings(self) -> dict[str, Json]:
         """Return what decides a file's bytes whatever the sample is.   seed : None where nothing is drawn."""
@@ -135,7 +144,7 @@ class EncodeFlags:
         return {**held, "seed": self.seed if self.how == "sample" else None}
 
     def tilings(self, height: int, width: int) -> tuple[Tiling | None, Tiling | None]:
-        """Return the tiles of a bucket, and those that are tried where memory does not suffice. Raises DataError (E_OOM) for a budget that is too small."""
+        """Return the tiles of a bucket, and those that are tried where memory does not suffice."""
         kind = kind_named(self.model)
         first, second = (tiling_for(kind, height, width, round(gib * GIB)) if gib else None for gib in (self.memory_gib, self.fallback_gib))
         return first, second if second != first else None

@@ -102,5 +102,9 @@ def load_sample(path: Path) -> Stored:
     if not isinstance(values, dict) or set(values) != set(KEYS):
         keys = sorted(map(str, values)) if isinstance(values, dict) else type(values).__name__
         raise DataError("E_FILE_CONTENT", path, f"{keys}", f"the keys {', '.join(KEYS)}", hint)
+    for name in TENSORS:
+        value = values[name]
+        if isinstance(value, torch.Tensor) and (value.layout is not torch.strided or value.is_meta or value.is_nested or value.is_quantized):
+            raise DataError("E_FILE_CONTENT", path, f"{name} is a sparse, nested, quantised or empty tensor", "a tensor of plain values", hint)
     stored: Stored = values  # type: ignore[assignment]
     return stored

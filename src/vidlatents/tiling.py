@@ -37,7 +37,15 @@ class Tiling:
         return {"height": self.height, "overlap": self.overlap, "width": self.width}
 
 
-def tiling_for(kind: ModelKind, height: int, width: int, budget_bytes: int, overlap: int = 64, bytes_per_pixel: int = TILE_BYTES_PER_PIXEL) -> Tiling | None:
+OVERLAP = 64
+"""Pixels that neighbouring tiles share: as in the public producer, and a multiple of every kind's factor."""
+LEAST_BUDGET_BYTES = 4 * OVERLAP**2 * TILE_BYTES_PER_PIXEL
+"""With so much every picture has tiles that fit: those of twice the overlap."""
+
+
+def tiling_for(
+    kind: ModelKind, height: int, width: int, budget_bytes: int, overlap: int = OVERLAP, bytes_per_pixel: int = TILE_BYTES_PER_PIXEL
+) -> Tiling | None:
     """Return the tiles that fit a budget and encode the fewest pixels twice, or None where the whole picture has room.
 
     Raises DataError (E_OOM) where not even tiles of twice the overlap fit.

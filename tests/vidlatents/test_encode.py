@@ -18,7 +18,8 @@ from vidlatents.encode import (
     windows,
 )
 from vidlatents.models import MODELS
-from vidlatents.tiling import Tiling, spans, tiled_pixels, tiling_for
+from vidlatents.settings import EncodeFlags
+from vidlatents.tiling import LEAST_BUDGET_BYTES, TILE_BYTES_PER_PIXEL, Tiling, spans, tiled_pixels, tiling_for
 
 CPU = torch.device("cpu")
 
@@ -288,3 +289,20 @@ def test_encoding_costs_no_more_operations_than_one_pass_of_the_model(kind):
     with FlopCounterMode(display=False) as ours:
         encode(vae(kind), video, "sections", "mode", of())
     assert ours.get_total_flops() == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [(128, 128), (136, 1920), (480, 1920), (4320, 7680), (144, 16)])
+def test_the_least_budget_fits_tiles_of_every_picture(kind, size):
+    high, wide = (side // MODELS[kind].spatial * MODELS[kind].spatial for side in size)
+    tiling = tiling_for(MODELS[kind], high, wide, LEAST_BUDGET_BYTES)
+    assert tiling is None or tiling.height * tiling.width * TILE_BYTES_PER_PIXEL <= LEAST_BUDGET_BYTES
+
+
+@pytest.mark.parametrize("gib", [-1.0, 0.34, float("nan"), float("inf")])
+@pytest.mark.parametrize("key", ["memory_gib", "fallback_gib"])
+def test_budget_that_no_tile_fits_is_refused_with_the_settings(key, gib):
+    with pytest.raises(DataError) as caught:
+        EncodeFlags(**{key: gib})
+    assert (caught.value.code, caught.value.where) == ("bad_argument", key)
+    assert EncodeFlags(**{key: 0.35}).tilings(480, 1920) != (None, None)

@@ -368,7 +368,12 @@ def test_a_cut_of_a_lossless_video_whose_frames_build_on_others_has_the_right_fr
 
 def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, monkeypatch):
     path, opened, good = write(tmp_path / "v.mkv", frames_of(5)), [], decode._decoded
-    monkeypatch.setattr(decode, "_decoded", lambda packets, video: [opened.append(1), good(packets, video)][1])
+
+    def noted(packets, video):
+        opened.append(1)
+        return good(packets, video)
+
+    monkeypatch.setattr(decode, "_decoded", noted)
     assert [probe(path).frames, probe(path).frames, len(opened)] == [5, 5, 1]
     write(path, frames_of(7))
     assert [probe(path).frames, len(opened)] == [7, 2]
@@ -376,7 +381,12 @@ def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, 
 
 def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
     threads, good = [], decode._decoded
-    monkeypatch.setattr(decode, "_decoded", lambda packets, video: [threads.append(video.codec_context.thread_count), good(packets, video)][1])
+
+    def noted(packets, video):
+        threads.append(video.codec_context.thread_count)
+        return good(packets, video)
+
+    monkeypatch.setattr(decode, "_decoded", noted)
     probe(write_mp4(tmp_path / "v.mp4", smooth(5)))
     assert threads == [1]
 

@@ -117,6 +117,16 @@ def test_a_missing_key_is_named(sample, key):
     assert codes(sample) == ["E_FILE_CONTENT"]
 
 
+@pytest.mark.parametrize("key", ["vae_latent", "prompt_embed", "prompt_attention_mask"])
+@pytest.mark.parametrize("made", [torch.Tensor.to_sparse, lambda value: torch.nested.nested_tensor([value, value]), lambda value: value.to("meta")])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_tensor_without_plain_values_is_named_and_the_look_goes_on(sample, key, made):
+    save_sample(sample.with_name("b_49_32_48.pt"), content())
+    resave(sample, **{key: made(getattr(content(), key))})
+    report = verify_folder(sample.parent, Look("full"))
+    assert [(finding.file, finding.code) for finding in report.findings] == [(NAME, "E_FILE_CONTENT")] and len(report.files) == 2
+
+
 def test_a_further_key_is_named(sample):
     resave(sample, extra=torch.zeros(1))
     assert codes(sample) == ["E_FILE_CONTENT"]
