@@ -303,6 +303,6 @@ def test_the_least_budget_fits_tiles_of_every_picture(kind, size):
 @pytest.mark.parametrize("key", ["memory_gib", "fallback_gib"])
 def test_budget_that_no_tile_fits_is_refused_with_the_settings(key, gib):
     with pytest.raises(DataError) as caught:
-        EncodeFlags(**{key: gib})
+        replace(EncodeFlags(), **{key: gib})
     assert (caught.value.code, caught.value.where) == ("bad_argument", key)
-    assert EncodeFlags(**{key: 0.35}).tilings(480, 1920) != (None, None)
+    assert replace(EncodeFlags(), **{key: 0.35}).tilings(480, 1920) != (None, None)
