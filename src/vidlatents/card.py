@@ -16,11 +16,10 @@ from typing import Any
 from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, MODELS, TINY_VAE_PARAMETERS, config_digest, find_part, loaded, missing
+from vidlatents.models import HUB, MODELS, TINY_VAE_PARAMETERS, WEIGHTS, config_digest, find_part, loaded, missing, weight_files
 
 TINY_TEXT_PARAMETERS = 100_000_000
 """Fewer parameters than a text encoder of Wan has (5.7 billion): its weights are no real ones."""
-WEIGHTS = (".safetensors", ".bin")
 TEXT_PARTS = (("text_encoder", "config.json"), ("tokenizer", "tokenizer_config.json"))
 VAE_PARTS = (("vae", "config.json"),)
 LONGEST_HEADER = 100 << 20
@@ -30,8 +29,8 @@ LONGEST_HEADER = 100 << 20
 class Card:
     """What a model is.
 
-    name : of its kind.   config : digest of its configuration.   weights : digest of its weights' files, and of the tokenizer's.   parameters : int, 0 where
-    the files do not tell.   tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
+    name : of its kind.   config : digest of its configuration.   weights : digest of its weights' files, and of the tokenizer's.   parameters : int.
+    tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
     """
 
     name: str
@@ -95,12 +94,10 @@ def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], leas
     note = None if books is None else books / f"{name}-{digest_value(seen)[:16]}.json"
     if note is not None and (known := _noted(note, seen)) is not None:
         return known
-    weights = [path for path in files.values() if path.suffix in WEIGHTS]
-    if not weights:
-        raise missing(where, "no weights", hub)
-    rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix in WEIGHTS or key.startswith("1/")]
+    weights = weight_files(folders[0], where, hub)
+    rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix == WEIGHTS or key.startswith("1/")]
     parameters = sum(parameters_of(path, where, hub) for path in weights)
-    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < least)
+    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, parameters < least)
     if note is not None:
         write_json(note, seal({"card": card.as_json(), "seen": seen}))
     return card
@@ -126,9 +123,7 @@ def _config(path: Path, where: str | Path, hub: str) -> Mapping[str, Any]:
 
 
 def parameters_of(path: Path, where: str | Path, hub: str) -> int:
-    """Return how many numbers a file of weights holds; 0 for a format that does not say. Raises DataError (E_MODEL_MISSING) for a damaged one."""
-    if path.suffix != ".safetensors":
-        return 0
+    """Return how many numbers a file of safetensors holds. Raises DataError (E_MODEL_MISSING) for a damaged one."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         try:

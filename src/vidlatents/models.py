@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 M_MMAP_THRESHOLD = -3
 """Of mallopt. Source: glibc, malloc.h."""
+WEIGHTS = ".safetensors"
+"""What files of weights end in. Those of any other format do not say how many numbers they hold without being loaded, and may run code then."""
+OTHER_WEIGHTS = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TINY_VAE_PARAMETERS = 20_000_000
 """Fewer parameters than any released Wan autoencoder has (127 million and 705 million): its weights are no real ones."""
@@ -119,6 +122,17 @@ def find_part(where: str | Path, part: str, marker: str, hub: str) -> tuple[str,
     return where, part
 
 
+def weight_files(folder: Path, where: object, hub: str) -> list[Path]:
+    """Return the files of weights in a local folder, sorted. Raises DataError (E_MODEL_MISSING) where there is none, or only ones of another format."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    if found := [path for path in files if path.suffix == WEIGHTS]:
+        return found
+    if other := next((path.name for path in files if path.suffix in OTHER_WEIGHTS), None):
+        hint = f"load the model and write it by save_pretrained, which writes safetensors, or get it so: `hf download {hub} --local-dir FOLDER`"
+        raise DataError("E_MODEL_MISSING", where, f"{folder.name}/{other}", "weights saved as safetensors", hint)
+    raise missing(where, f"no weights in {folder.name}", hub)
+
+
 def loaded(read: Callable[[], Any], where: object, hub: str) -> Any:
     """Return what `read` loads. Raises DataError (E_MODEL_MISSING) where the weights are not there or not whole; a fault of the machine is let through."""
     from safetensors import SafetensorError
@@ -199,12 +213,14 @@ def load_vae(where: str | Path, kind: str | None, dtype: torch.dtype, device: to
     if kind is not None and kind not in MODELS:
         raise DataError("bad_argument", "model", kind, f"one of {', '.join(MODELS)}", "choose one, or none to take what the folder holds")
     path, subfolder = find_part(where, "vae", "config.json", hub)
+    if subfolder is None:
+        weight_files(Path(path), where, hub)
     given = loaded(lambda: wan.load_config(path, subfolder=subfolder, local_files_only=local_only), where, hub)
     found = kind_of({**_defaults(wan), **given}, where)
     if kind is not None and found != MODELS[kind]:
         raise DataError("E_MODEL_KIND", where, f"{found.name} (z {found.z}, spatial {found.spatial})", kind, f"set the model to {found.name}, or give a {kind}")
     model, report = loaded(
-        lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True),
+        lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True, use_safetensors=True),
         where,
         hub,
     )
