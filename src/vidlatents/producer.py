@@ -29,7 +29,7 @@ from vidlatents.models import HUB
 from vidlatents.plan import Plan, report
 from vidlatents.plan_step import plan_items, plan_step, planned
 from vidlatents.records import MISSING_PROMPT, read_records
-from vidlatents.settings import DEVICES, DTYPES, HOWS, EncodeFlags, SetSettings
+from vidlatents.settings import DEVICES, DTYPES, HOWS, TEXT_DTYPES, EncodeFlags, SetSettings
 from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
 from vidlatents.verify import LEVELS
@@ -62,7 +62,7 @@ def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentPars
     add("--how", choices=HOWS, default="sample", help="a seeded draw from the autoencoder's distribution, or its mode (default: sample)")
     add("--seed", type=command.whole(0), default=0, help="of what is drawn (default: 0)")
     add("--torch_dtype", choices=DTYPES, default="float32", help="of the autoencoder (default: float32; the others are known to hurt)")
-    add("--text_dtype", choices=DTYPES, default="bfloat16", help="of the text encoder (default: bfloat16)")
+    add("--text_dtype", choices=TEXT_DTYPES, default="bfloat16", help="of the text encoder (default: bfloat16)")
     add("--memory_gib", type=float, default=0.0, help="cut pictures into tiles that fit this; 0: whole pictures (default: 0)")
     add("--fallback_gib", type=float, default=0.0, help="where memory does not suffice, try once more with tiles for this; 0: the sample fails (default: 0)")
     add("--device", choices=DEVICES, default="auto", help="where models run (default: auto)")
