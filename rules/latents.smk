@@ -2,6 +2,7 @@
 
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of
 from vidlatents.models import HUB
 
 LATENT_BOOKS = RUN / "latents_books"
@@ -9,6 +10,9 @@ TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}"
 LATENT_WEIGHTS = CONFIG.latents.weights or HUB[CONFIG.latents.model]
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
+# Of the weights that a name stands for: replaced in place, they are other ones. Tiny ones are made in the run itself.
+LATENT_WEIGHTS_STAMP = LATENT_WEIGHTS if LATENT_WEIGHTS == latent_stage.TINY else stamp_of(LATENT_WEIGHTS, VAE_PARTS)
+LATENT_TEXT_STAMP = LATENT_TEXT if LATENT_TEXT == latent_stage.TINY else stamp_of(LATENT_TEXT, TEXT_PARTS)
 LATENT_MODELS = [TINY_MODEL / part for part in ("vae/config.json", "text_encoder/config.json", "tokenizer/tokenizer_config.json")] if LATENT_TINY else []
 LATENT_MODEL_FLAGS = {
     "books": LATENT_BOOKS,
@@ -51,11 +55,19 @@ LATENTS_PLANNED = {
 }
 # Of this manifest the name holds no prompts: a changed one makes its own samples again, whose plan has another name, and reruns no other shard.
 LATENTS_TEXT = LATENT_TEXTS.manifest(
-    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, CONFIG.latents.text_dtype, CONFIG.redo.latents)
+    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, LATENT_TEXT_STAMP, CONFIG.latents.text_dtype, CONFIG.redo.latents)
 )
 LATENTS_ENCODED = {
     (layout, shard): LATENT_PLACES[layout].manifest(
-        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_WEIGHTS, LATENT_TEXT, planned.name)
+        latent_stage.ENCODE_STEP,
+        shard,
+        key_of(
+            latent_stage.ENCODE_VERSION,
+            LATENT_ENCODING[layout],
+            [LATENT_WEIGHTS, LATENT_WEIGHTS_STAMP],
+            [LATENT_TEXT, LATENT_TEXT_STAMP],
+            planned.name,
+        ),
     )
     for (layout, shard), planned in LATENTS_PLANNED.items()
 }

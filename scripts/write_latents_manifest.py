@@ -6,13 +6,13 @@ from pathlib import Path
 import _latents
 import _src  # noqa: F401
 from shardwork import command
-from shardwork.errors import plain
+from shardwork.errors import Fault, plain
 from shardwork.files import retract, write_bytes
-from shardwork.place import the_manifest
+from shardwork.place import retract_manifests, the_manifest
 from vidlatents.card import text_card, vae_card
-from vidlatents.dataset import described, lines, write_books
+from vidlatents.dataset import Models, described, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings
-from vidlatents.stage import STEPS, latents_place, manifest_mark, plans_place
+from vidlatents.stage import ENCODE_STEP, STEPS, TEXT_SHARD, TEXT_STEP, latents_place, manifest_mark, plans_place, text_place
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/latents_books/MODEL-LAYOUT")
@@ -28,15 +28,21 @@ command.add_settings(arguments, EncodeFlags)
 def main(args) -> int:
     settings = command.settings_from(args, EncodeFlags)
     place = latents_place(args.stage, args.folder)
-    vae = vae_card(args.weights, settings.model, args.books / "models")
-    text = text_card(args.text_encoder or args.weights, args.books / "models")
+    noted = args.books / "models"
+    models = Models(vae_card(args.weights, settings.model, noted), text_card(args.text_encoder or args.weights, noted))
     places = (plans_place(args.plans), place, place)
     planned, encoded, verified = ([row for shard in args.shard for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True))
     mark = manifest_mark(place, args.key)
     for old in sorted(mark.parent.glob("*")):
         retract(old)
-    about = described(vae, text, settings, SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan())
-    facts = write_books(planned, encoded, verified, place, about)
+    about = described(models, settings, SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan())
+    try:
+        facts = write_books(planned, encoded, verified, place, models, about)
+    except Fault:  # so that the same command encodes with the models that lie there
+        retract_manifests(text_place(args.books / "text"), TEXT_STEP, TEXT_SHARD)
+        for shard in args.shard:
+            retract_manifests(place, ENCODE_STEP, shard)
+        raise
     write_bytes(mark, f"{args.key}\n".encode())
     for line in lines(facts, args.folder):
         print(plain(line), file=sys.stderr)

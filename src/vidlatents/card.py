@@ -69,6 +69,26 @@ def local_part(where: str | Path, part: str, marker: str, hub: str, local_only: 
     return folder
 
 
+def stamp_of(where: str | Path, parts: tuple[tuple[str, str], ...]) -> list[list[Json]]:
+    """Return names, sizes and times (ns) of a local model's files: other weights under the same name show in them, and none is read.
+
+    parts : VAE_PARTS or TEXT_PARTS.   Empty for what is not there; a hub id says itself what it names.
+    """
+    found: list[list[Json]] = []
+    for number, (part, marker) in enumerate(parts):
+        folder = next((one for one in (Path(where, part), Path(where)) if (one / marker).is_file()), None)
+        found += _seen(_files(number, folder)) if folder else []
+    return found
+
+
+def _files(number: int, folder: Path) -> dict[str, Path]:
+    return {f"{number}/{path.name}": path for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def _seen(files: Mapping[str, Path]) -> list[list[Json]]:
+    return [[key, stat.st_size, stat.st_mtime_ns] for key, path in files.items() for stat in [path.stat()]]
+
+
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
     """Return the card of a video autoencoder.
 
@@ -88,9 +108,8 @@ def text_card(where: str | Path, books: Path | None = None, *, local_only: bool 
 
 def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], least: int, hub: str, books: Path | None, local_only: bool) -> Card:
     folders = [local_part(where, part, marker, hub, local_only) for part, marker in parts]
-    files = {f"{number}/{path.name}": path for number, folder in enumerate(folders) for path in sorted(folder.iterdir()) if path.is_file()}
-    stats = {key: path.stat() for key, path in files.items()}
-    seen = [[key, stat.st_size, stat.st_mtime_ns] for key, stat in stats.items()]
+    files = {key: path for number, folder in enumerate(folders) for key, path in _files(number, folder).items()}
+    seen = _seen(files)
     note = None if books is None else books / f"{name}-{digest_value(seen)[:16]}.json"
     if note is not None and (known := _noted(note, seen)) is not None:
         return known
