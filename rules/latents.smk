@@ -55,7 +55,9 @@ LATENTS_PLANNED = {
 }
 # Of this manifest the name holds no prompts: a changed one makes its own samples again, whose plan has another name, and reruns no other shard.
 LATENTS_TEXT = LATENT_TEXTS.manifest(
-    latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, LATENT_TEXT_STAMP, CONFIG.latents.text_dtype, CONFIG.redo.latents)
+    latent_stage.TEXT_STEP,
+    latent_stage.TEXT_SHARD,
+    key_of(latent_stage.TEXT_VERSION, LATENT_TEXT, LATENT_TEXT_STAMP, CONFIG.latents.text_dtype, CONFIG.redo.latents),
 )
 LATENTS_ENCODED = {
     (layout, shard): LATENT_PLACES[layout].manifest(

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder, vae
-from vidlatents.card import text_card, vae_card
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of, text_card, vae_card
 from vidlatents.models import load_vae
 from vidlatents.text import load_text
 
@@ -117,3 +117,16 @@ def test_weights_beside_the_tokenizer_do_not_make_a_tiny_text_encoder_a_real_one
     header = json.dumps({"x": {"dtype": "F32", "shape": [200_000_000], "data_offsets": [0, 800_000_000]}}).encode()
     (copied / "tokenizer" / "other.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     assert (text_card(copied).parameters, text_card(copied).tiny) == (before, True)
+
+
+def test_a_stamp_is_the_same_in_a_copy_that_keeps_times_and_another_where_a_file_was_replaced(copied):
+    before = stamp_of(folder("wan21"), VAE_PARTS)
+    assert stamp_of(copied, VAE_PARTS) == before and {name for name, _, _ in before} == {f"0/{path.name}" for path in (copied / "vae").iterdir()}
+    (file,) = (copied / "vae").glob("*.safetensors")
+    os.utime(file, ns=(0, 0))
+    assert stamp_of(copied, VAE_PARTS) != before and stamp_of(copied, TEXT_PARTS) == stamp_of(folder("wan21"), TEXT_PARTS)
+
+
+@pytest.mark.parametrize("where", ["Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "no/such/folder"])
+def test_what_is_not_there_has_an_empty_stamp(where):
+    assert stamp_of(where, TEXT_PARTS) == []

@@ -1,15 +1,23 @@
 """What is written about a finished folder: of the rows alone, and refused where it would be of other models."""
 
+import importlib
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from shardwork.errors import Fault
 from shardwork.jsonio import read_json, read_jsonl
+from shardwork.run import write_manifest
+from tests.vidlatents.tiny_models import folder
 from vidlatents.card import Card
 from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, Models, described, failures, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings
-from vidlatents.stage import DATASET, FAILURES, MANIFEST, latents_place
+from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, MANIFEST, PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+script = importlib.import_module("write_latents_manifest")
 
 NOW = Models(Card("wan21", "c", "w", 10**8, False), Card("umt5", "c", "w", 10**9, False))
 OTHER = replace(NOW.vae, weights="other")
@@ -47,8 +55,14 @@ def books(place, encoded, verified=None, models=NOW):
 def test_totals_are_those_of_the_rows(place):
     facts = books(place, [made("b"), made("a", bytes=0)])
     assert {name: facts[name] for name in ("samples", "bytes", "encoded_frames", "dropped_frames", "failed", "adopted", "tiny", "note")} == {
-        "samples": 2, "bytes": 20, "encoded_frames": 66, "dropped_frames": 14, "failed": 0,
-        "adopted": 0, "tiny": False, "note": "",
+        "samples": 2,
+        "bytes": 20,
+        "encoded_frames": 66,
+        "dropped_frames": 14,
+        "failed": 0,
+        "adopted": 0,
+        "tiny": False,
+        "note": "",
     }
     assert (facts["sources"], facts["ignored_by_trainer"]) == ({"records": 2}, {"short": 2}) and read_json(place.stage / DATASET) == facts
 
@@ -113,3 +127,14 @@ def test_a_foreign_pt_file_is_named(place):
     place.folders[0].mkdir()
     (place.folders[0] / "model.pt").write_bytes(b"x")
     assert books(place, [made("a")])["foreign"] == ["model.pt"]
+
+
+def test_the_program_takes_away_what_says_that_samples_of_other_models_are_done(place, tmp_path):
+    plans, texts = plans_place(tmp_path / "plans"), text_place(tmp_path / "text")
+    for at, step, row in ((plans, PLAN_STEP, plan("a")), (place, ENCODE_STEP, made("a")), (place, VERIFY_STEP, passed("a")), (texts, TEXT_STEP, passed("p"))):
+        write_manifest(at.manifest(step, TEXT_SHARD, "k"), [row], [row["id"]])
+    flags = {"stage": place.stage, "plans": plans.stage, "folder": place.folders[0], "shard": TEXT_SHARD, "books": tmp_path, "weights": folder("wan21")}
+    with pytest.raises(Fault, match="fault_stale"):
+        script.main(script.arguments.parse_args([f"--{name}={value}" for name, value in flags.items()]))
+    left = [at.manifests(step, TEXT_SHARD) for at, step in ((plans, PLAN_STEP), (place, ENCODE_STEP), (texts, TEXT_STEP))]
+    assert list(map(len, left)) == [1, 0, 0]

@@ -69,7 +69,7 @@ class Work:
 
     def made_anew(self, **more):
         """Return how many samples a run with other settings writes."""
-        times = {path: path.stat().st_mtime_ns for path in self.place.home.iterdir()}
+        times = {path: path.stat().st_mtime_ns for path in self.place.folders[0].iterdir()}
         self.run(**more)
         return sum(path.stat().st_mtime_ns != time for path, time in times.items())
 
@@ -125,11 +125,11 @@ def test_a_file_that_other_records_books_made_otherwise_is_not_adopted(work, tmp
     """As a front door keeps them: books for each file of records, one folder of notes for a folder of latents."""
     notes = tmp_path / "notes"
     work.run(notes=notes, how="sample")
-    before = {path.name: path.read_bytes() for path in work.place.home.iterdir()}
-    work.place = replace(latents_place(tmp_path / "other", work.place.home), before=work.plans)
+    before = {path.name: path.read_bytes() for path in work.place.folders[0].iterdir()}
+    work.place = replace(latents_place(tmp_path / "other", work.place.folders[0]), before=work.plans)
     rows = work.run(notes=notes, how="mode")
     assert {row["adopted"] for row in rows} == {0}
-    assert all(path.read_bytes() != before[path.name] for path in work.place.home.iterdir())
+    assert all(path.read_bytes() != before[path.name] for path in work.place.folders[0].iterdir())
 
 
 class FullDisk(io.FileIO):
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_is_a_fault_and_the_next_run_goes_on(work, monkeypa
         patch.setattr(store, "open", lambda path, mode: FullDisk(path, mode.replace("b", "")), raising=False)
         with pytest.raises(Fault, match="fault_disk"):
             work.run()
-    assert not work.place.manifests("encode_latents", SHARD) and list(work.place.home.iterdir()) == []
+    assert not work.place.manifests("encode_latents", SHARD) and list(work.place.folders[0].iterdir()) == []
     assert [row["status"] for row in work.run()] == ["ok", "ok"]
 
 
@@ -166,6 +166,6 @@ def test_a_disk_without_room_is_said_before_anything_is_written(work, monkeypatc
 
 def test_samples_that_are_there_need_no_room(work):
     work.run()
-    assert samples_need(work.rows, work.place, "bfloat16") == {work.place.home: 0}
+    assert samples_need(work.rows, work.place, "bfloat16") == {work.place.folders[0]: 0}
     output_of(work.place, work.rows[0]["name"]).unlink()
-    assert samples_need(work.rows, work.place, "bfloat16")[work.place.home] > 512 * 4096 * 2
+    assert samples_need(work.rows, work.place, "bfloat16")[work.place.folders[0]] > 512 * 4096 * 2
