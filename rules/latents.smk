@@ -2,6 +2,7 @@
 
 from vidlatents import stage as latent_stage
 from vidlatents.buckets import LAYOUTS
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of
 from vidlatents.models import hub_of
 from vidlatents.settings import check_budget
 from vidlatents.shard_names import short
@@ -13,8 +14,12 @@ TINY_MODEL = LATENT_BOOKS / "models" / f"tiny-{CONFIG.latents.model}-{latent_sta
 LATENT_WEIGHTS = CONFIG.latents.weights or hub_of(CONFIG.latents.model)
 LATENT_TEXT = CONFIG.latents.text_encoder or LATENT_WEIGHTS
 LATENT_TINY = latent_stage.TINY in (LATENT_WEIGHTS, LATENT_TEXT)
-# what the keys know of models: tiny ones are made by code, so their version stands for their weights
-LATENT_MODEL_KEYS = [[name, latent_stage.MODEL_VERSION if name == latent_stage.TINY else 0] for name in (LATENT_WEIGHTS, LATENT_TEXT)]
+# What the keys know of models: of weights in a folder names, sizes and times, since replaced in place they are other ones; of tiny ones, which the run makes, the
+# version of the code that makes them.
+LATENT_MODEL_KEYS = [
+    [name, latent_stage.MODEL_VERSION if name == latent_stage.TINY else stamp_of(name, parts)]
+    for name, parts in ((LATENT_WEIGHTS, VAE_PARTS), (LATENT_TEXT, TEXT_PARTS))
+]
 LATENT_MODELS = [TINY_MODEL / part for part in ("vae/config.json", "text_encoder/config.json", "tokenizer/tokenizer_config.json")] if LATENT_TINY else []
 LATENT_MODEL_FLAGS = {
     "books": LATENT_BOOKS,

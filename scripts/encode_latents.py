@@ -12,6 +12,8 @@ from shardwork.place import retract_manifests, set_aside, the_manifest
 from shardwork.run import run_guard
 from vidlatents.card import text_card, vae_card
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items, spoilt_texts
+from vidlatents.plan_step import planned
+from vidlatents.room import check_room, samples_need
 from vidlatents.settings import EncodeFlags
 from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, latents_place, plans_place, text_place
 
@@ -30,11 +32,13 @@ def main(args, how=None) -> int:
     text = text_card(text_encoder, args.books / "models")
     card = vae_card(weights, settings.model, args.books / "models")
     model = VaeModel(weights, settings.model, settings.dtype, args.device, card)
-    place, texts = replace(latents_place(args.stage, args.folder), before=plans_place(args.plans)), text_place(args.books / "text")
-    encoder = Encoder(model, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
+    plans, texts = plans_place(args.plans), text_place(args.books / "text")
+    place = replace(latents_place(args.stage, args.folder), before=plans)
+    encoder = Encoder(model, text, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
     embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))
     try:
-        run_guard(encoder.step(text), args.shard, lambda rows: encode_items(rows, embedded, encoder, text), PLAN_STEP, place, flags.options_from(args))
+        check_room(samples_need(planned(the_manifest(plans, PLAN_STEP, args.shard)), place, settings.text_dtype))
+        run_guard(encoder.step(), args.shard, lambda rows: encode_items(rows, embedded, encoder), PLAN_STEP, place, flags.options_from(args))
     except Fault as fault:
         if fault.code == "fault_stale":
             retract_manifests(texts, TEXT_STEP, TEXT_SHARD)

@@ -9,6 +9,7 @@ from shardwork import command, flags
 from shardwork.errors import print_error
 from shardwork.run import run_shard
 from vidlatents.card import text_card
+from vidlatents.room import check_room, embeddings_need
 from vidlatents.settings import TextFlags
 from vidlatents.stage import TEXT_SHARD, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
@@ -27,7 +28,9 @@ def main(args) -> int:
     rows = [row for plans, shards in zip(args.plans, args.shards, strict=True) for row in _latents.plan_rows(plans, shards)]
     place = text_place(args.books / "text")
     model = TextModel(where, dtype, args.device, card)
-    done = run_shard(text_step(model, args.threads), TEXT_SHARD, text_items(rows, place, card.short), place, flags.options_from(args))
+    items = text_items(rows, place, card.short)
+    check_room(embeddings_need(items, place, dtype))
+    done = run_shard(text_step(model, args.threads), TEXT_SHARD, items, place, flags.options_from(args))
     for warning in filter(None, map(truncation, done)):
         print_error(warning)
     return 0

@@ -6,14 +6,14 @@ from pathlib import Path
 import _latents
 import _src  # noqa: F401
 from shardwork import command
-from shardwork.errors import plain
+from shardwork.errors import Fault, plain
 from shardwork.files import retract, write_bytes
-from shardwork.place import the_manifest
+from shardwork.place import retract_manifests, the_manifest
 from vidlatents.card import text_card, vae_card
-from vidlatents.dataset import described, lines, write_books
+from vidlatents.dataset import About, Models, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings, TrainerFlags
 from vidlatents.shard_names import names
-from vidlatents.stage import STEPS, latents_place, manifest_mark, plans_place
+from vidlatents.stage import ENCODE_STEP, STEPS, TEXT_SHARD, TEXT_STEP, latents_place, manifest_mark, plans_place, text_place
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--stage", type=Path, required=True, help="the stage's folder, results/RUN/latents_books/MODEL-LAYOUT")
@@ -31,7 +31,7 @@ def main(args) -> int:
     settings = command.settings_from(args, EncodeFlags)
     place = latents_place(args.stage, args.folder)
     weights, text_encoder = _latents.models_of(args)
-    vae, text = vae_card(weights, settings.model, args.books / "models"), text_card(text_encoder, args.books / "models")
+    models = Models(vae_card(weights, settings.model, args.books / "models"), text_card(text_encoder, args.books / "models"))
     places = (plans_place(args.plans), place, place)
     planned, encoded, verified = (
         [row for shard in names(args.shards) for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True)
@@ -40,7 +40,13 @@ def main(args) -> int:
     for old in sorted(mark.parent.glob("*")):
         retract(old)
     made_for = SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan(trainer=command.settings_from(args, TrainerFlags))
-    facts = write_books(planned, encoded, verified, place, described(vae, text, settings, made_for), made_for)
+    try:
+        facts = write_books(planned, encoded, verified, place, About(models, settings, made_for))
+    except Fault:  # so that the same command encodes with the models that lie there
+        retract_manifests(text_place(args.books / "text"), TEXT_STEP, TEXT_SHARD)
+        for shard in names(args.shards):
+            retract_manifests(place, ENCODE_STEP, shard)
+        raise
     write_bytes(mark, f"{args.key}\n".encode())
     for line in lines(facts, args.folder):
         print(plain(line), file=sys.stderr)

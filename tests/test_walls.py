@@ -86,6 +86,7 @@ def sources(*libraries: str) -> list[Path]:
         ("vidlatents", set()),
         # The launcher loads these while it parses the rules.
         ("vidlatents.stage", set()),
+        ("vidlatents.card", set()),
         ("vidlatents.records", set()),
         ("vidlatents.buckets", set()),
         ("vidlatents.codes", set()),

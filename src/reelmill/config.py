@@ -403,7 +403,7 @@ class LatentsConfig(_Section):
     """A value drawn from the autoencoder's distribution, seeded for each sample, or its mode."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of the autoencoder's weights; the others are known to hurt."""
-    text_dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
+    text_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Of the text encoder's weights."""
     sizes: str = Field("480x1920", pattern=SIZES_PATTERN, min_length=1, json_schema_extra={"patternErrorMessage": SIZES_TEXT})
     """Heights and widths that a record of the full form may get: the one of the nearest shape is taken."""

@@ -17,11 +17,10 @@ from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, check_kind, config_digest, find_part, hub_of, loaded, missing
+from vidlatents.models import HUB, WEIGHTS, check_kind, config_digest, find_part, hub_of, loaded, missing, weight_files
 
 TINY_PARAMETERS = 20_000_000
 """Fewer parameters than a released autoencoder (127 and 705 million) or text encoder (5.7 billion) of Wan has: the weights are no real ones."""
-WEIGHTS = (".safetensors", ".bin")
 TEXT_PARTS = (("text_encoder", "config.json"), ("tokenizer", "tokenizer_config.json"))
 VAE_PARTS = (("vae", "config.json"),)
 LONGEST_HEADER = 100 << 20
@@ -31,8 +30,8 @@ LONGEST_HEADER = 100 << 20
 class Card:
     """What a model is.
 
-    name : of its kind.   config : digest of its configuration.   weights : digest of its weights' files, and of the tokenizer's.   parameters : int, 0 where
-    the files do not tell.   tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
+    name : of its kind.   config : digest of its configuration.   weights : digest of its weights' files, and of the tokenizer's.   parameters : int.
+    tiny : whether it is too small to be a released model, so that what it makes is good for tests only.
     """
 
     name: str
@@ -115,6 +114,26 @@ def _note(path: Path, value: Json) -> None:
             raise
 
 
+def stamp_of(where: str | Path, parts: tuple[tuple[str, str], ...]) -> list[list[Json]]:
+    """Return names, sizes and times (ns) of a local model's files: other weights under the same name show in them, and none is read.
+
+    parts : VAE_PARTS or TEXT_PARTS.   Empty for what is not there; a hub id says itself what it names.
+    """
+    found: list[list[Json]] = []
+    for number, (part, marker) in enumerate(parts):
+        folder = next((one for one in (Path(where, part), Path(where)) if (one / marker).is_file()), None)
+        found += _seen(_files(number, folder)) if folder else []
+    return found
+
+
+def _files(number: int, folder: Path) -> dict[str, Path]:
+    return {f"{number}/{path.name}": path for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def _seen(files: Mapping[str, Path]) -> list[list[Json]]:
+    return [[key, stat.st_size, stat.st_mtime_ns] for key, path in files.items() for stat in [path.stat()]]
+
+
 def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_only: bool = False) -> Card:
     """Return the card of a video autoencoder.
 
@@ -132,18 +151,15 @@ def text_card(where: str | Path, books: Path | None = None, *, local_only: bool 
 
 def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], hub: str, books: Path | None, local_only: bool) -> Card:
     folders = [local_part(where, part, marker, hub, local_only) for part, marker in parts]
-    files = {f"{number}/{path.name}": path for number, folder in enumerate(folders) for path in sorted(folder.iterdir()) if path.is_file()}
-    stats = {key: path.stat() for key, path in files.items()}
-    seen = [[key, stat.st_size, stat.st_mtime_ns] for key, stat in stats.items()]
+    files = {key: path for number, folder in enumerate(folders) for key, path in _files(number, folder).items()}
+    seen = _seen(files)
     note = None if books is None else books / f"{name}-{digest_value(seen)[:16]}.json"
     if note is not None and (known := _noted(note, seen)) is not None:
         return known
-    weights = [path for path in files.values() if path.suffix in WEIGHTS]
-    if not weights:
-        raise missing(where, "no weights", hub)
-    rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix in WEIGHTS or key.startswith("1/")]
+    weights = weight_files(folders[0], where, hub)
+    rest = [[key, xxh3_file(path)] for key, path in files.items() if path.suffix == WEIGHTS or key.startswith("1/")]
     parameters = sum(parameters_of(path, where, hub) for path in weights)
-    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, 0 < parameters < TINY_PARAMETERS)
+    card = Card(name, config_digest(_config(folders[0] / parts[0][1], where, hub)), digest_value(rest), parameters, parameters < TINY_PARAMETERS)
     if note is not None:
         _note(note, seal({"card": card.as_json(), "seen": seen}))
     return card
@@ -169,9 +185,7 @@ def _config(path: Path, where: str | Path, hub: str) -> Mapping[str, Any]:
 
 
 def parameters_of(path: Path, where: str | Path, hub: str) -> int:
-    """Return how many numbers a file of weights holds; 0 for a format that does not say. Raises DataError (E_MODEL_MISSING) for a damaged one."""
-    if path.suffix != ".safetensors":
-        return 0
+    """Return how many numbers a file of safetensors holds. Raises DataError (E_MODEL_MISSING) for a damaged one."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         try:

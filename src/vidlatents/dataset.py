@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from shardwork.errors import Fault
 from shardwork.jsonio import Json, write_json, write_jsonl
 from shardwork.place import Place
 from shardwork.step import Fields
@@ -19,33 +22,57 @@ from vidlatents.settings import EncodeFlags
 from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
 from vidlatents.verify import sample_files
 
+STALE = "run the same command again: samples of other models are encoded anew"
+ADOPTED_NOTE = "files found without a note were adopted: which autoencoder, control video, seed and way of drawing they are of is not known"
 TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
 PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "unread")
 """Fields of the plan that stand in a manifest's row too."""
 
 
-def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: Sequence[Fields], place: Place, about: Json, plan: PlanSettings) -> Json:
+class Models(NamedTuple):
+    """Cards of the models that lie there.   vae : of the autoencoder.   text : of the text encoder."""
+
+    vae: Card
+    text: Card
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a folder is made with.   models : those that lie there now.   flags, plan : its settings, and what the trainer is known to read."""
+
+    models: Models
+    flags: EncodeFlags
+    plan: PlanSettings
+
+
+def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: Sequence[Fields], place: Place, about: About) -> Json:
     """Write manifest, description and failures of a folder; return the description.
 
-    planned, encoded, verified : all rows of the folder's steps.   about : what `described` says.   plan : what the trainer is known to read.
+    planned, encoded, verified : all rows of the folder's steps.
+    Raises Fault (fault_stale) where a sample is of other models: the description would be of models that did not make it.
     """
     plans, made = by_id(planned), by_id(encoded)
     passed = [row["id"] for row in verified if row["status"] == "ok" and made[row["id"]]["files"]]
-    rows = sorted((_row(plans[item], made[item], plan) for item in passed), key=lambda row: str(row["file"]))
+    rows = sorted((_row(plans[item], made[item], about.plan) for item in passed), key=lambda row: str(row["file"]))
+    check_models(rows, about.models)
     failed = failures(planned, encoded, verified)
+    adopted, tiny = sum(row["adopted"] for row in rows), any(row["tiny"] for row in rows)
     folder = place.folders[0]
     facts = {
-        **about,
+        **described(about.models, about.flags, about.plan),
+        "adopted": adopted,
         "bytes": sum(row["bytes"] for row in rows),
         "codes": dict(Counter(str(row["code"]) for row in failed)),
         "dropped_frames": sum(row["dropped"] for row in rows),
         "encoded_frames": sum(row["used"] for row in rows),
         "failed": len(failed),
         "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if parse_name(name) is None],
+        "note": "; ".join(filter(None, (TINY_NOTE if tiny else "", f"{adopted} {ADOPTED_NOTE}" if adopted else ""))),
         "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
         "samples": len(rows),
         "unread_frames": sum(row["unread"] for row in rows),
         "sources": dict(Counter(str(row["source"]) for row in rows)),
+        "tiny": tiny,
     }
     write_jsonl(place.stage / MANIFEST, rows)
     write_jsonl(place.stage / FAILURES, failed)
@@ -58,6 +85,15 @@ def _row(plan: Fields, made: Fields, settings: PlanSettings) -> Fields:
     ignored = ignored_by_trainer(plan, settings)
     own = {key: value for key, value in made.items() if key not in ("status", "code", "files")}
     return {**{key: plan[key] for key in PLANNED}, **own, "ignored": ignored, "file": Path(name).name, "bytes": seen["bytes"]}
+
+
+def check_models(rows: Sequence[Fields], models: Models) -> None:
+    """Raise Fault (fault_stale) unless all samples whose models are known are of those that lie there.   rows : of encode_latents."""
+    for name, card in (("vae", models.vae), ("text_encoder", models.text)):
+        counts = Counter(row[name] for row in rows if row[name] is not None)
+        if counts.keys() - {card.short}:
+            found = ", ".join(f"{count} samples of {short}" for short, count in sorted(counts.items()))
+            raise Fault("fault_stale", name, found, f"all of {card.short}, which lies there now", STALE)
 
 
 def failures(*steps: Sequence[Fields]) -> list[Fields]:
@@ -73,18 +109,15 @@ def failures(*steps: Sequence[Fields]) -> list[Fields]:
     return [found[item] for item in sorted(found)]
 
 
-def described(vae: Card, text: Card, flags: EncodeFlags, plan: PlanSettings) -> Json:
+def described(models: Models, flags: EncodeFlags, plan: PlanSettings) -> Json:
     """Return what a folder is made with."""
     kind = kind_named(flags.model)
-    tiny = vae.tiny or text.tiny
     settings = {**flags.settings(), "fallback_gib": flags.fallback_gib, "memory_gib": flags.memory_gib, "resize": RESIZE_RULE, "start": plan.start}
     return {
         "format": "one dictionary a file, <uttid>_<frames>_<height>_<width>.pt; see docs/latents_format.md",
-        "model": {**vae.as_json(), "patch": kind.patch, "spatial": kind.spatial, "temporal": kind.temporal, "z": kind.z},
-        "note": TINY_NOTE if tiny else "",
+        "model": {**models.vae.as_json(), "short": models.vae.short, "patch": kind.patch, "spatial": kind.spatial, "temporal": kind.temporal, "z": kind.z},
         "settings": settings,
-        "text_encoder": text.as_json(),
-        "tiny": tiny,
+        "text_encoder": {**models.text.as_json(), "short": models.text.short},
         "version": MANIFEST_VERSION,
     }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardwork.digests import both_digests, seal, unseal
 from shardwork.errors import DataError, Fault
-from shardwork.jsonio import Json, read_json, write_json
+from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
 from vidlatents.card import Card
@@ -71,19 +71,25 @@ _loaded = cache(lambda model, threads, how: how(model, threads))
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """All that encodes a sample; goes to workers.   roots : where the videos of each source are.   how : loads the autoencoder."""
+    """All that encodes a sample; goes to workers.
+
+    text : card of the text encoder.   roots : where the videos of each source are.   notes : the folder of notes, by default that of the stage.
+    how : loads the autoencoder.
+    """
 
     model: VaeModel
+    text: Card
     flags: EncodeFlags
     roots: Roots
     place: Place
     texts: Place
     threads: int = 1
     how: Load = load
+    notes: Path | None = None
 
-    def step(self, encoder: Card) -> Step:
-        """Return the step.   encoder : of the text."""
-        settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": encoder.as_json(), "vae": self.model.card.as_json()}
+    def step(self) -> Step:
+        """Return the step."""
+        settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": self.text.as_json(), "vae": self.model.card.as_json()}
         return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip)
 
     def make(self, item: Item) -> Fields:
@@ -109,26 +115,30 @@ class Encoder:
             raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, row["video"]) from error
         content = Content(found.video, found.control, embed, mask, picture(pair.rgb[0]), sample.prompt)
         save_sample(out, content)
-        return self._noted(item, out, found.tiling.as_json() if found.tiling else None)
+        return self._noted(item, out, {"adopted": 0, "tiling": found.tiling.as_json() if found.tiling else None, "vae": self.model.card.short})
 
     def adopt(self, item: Item) -> Fields | None:
         """Return the fields of a file that was made for this very item, or that no note is about and that verification in full cannot tell from one."""
         (out,) = item.outputs
         try:
-            noted = unseal(read_json(sidecar_of(self.place, item.id)))
+            noted = unseal(read_json(self._note(item)))
         except DataError:
             noted = None
         except FileNotFoundError:
-            return self._noted(item, out, item.inputs["tiling"]) if self._is_sample(item) else None
+            return self._noted(item, out, {"adopted": 1, "tiling": None, "vae": None}) if self._is_sample(item) else None
         if noted is None or noted["fingerprint"] != item.fingerprint or both_digests(out)[0] != noted["xxh3"]:
             return None
         return dict(noted["fields"])
 
-    def _noted(self, item: Item, out: Path, tiling: Json) -> Fields:
-        """Return a finished sample's fields, once they are noted."""
+    def _note(self, item: Item) -> Path:
+        return sidecar_of(self.notes or self.place.stage / "notes", item.id)
+
+    def _noted(self, item: Item, out: Path, made: Fields) -> Fields:
+        """Return a finished sample's fields, once they are noted.   made : how, as far as it is known: of an adopted file not even the autoencoder is."""
         xxh3, sha256 = both_digests(out)
-        fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, "sha256": sha256, "tiling": tiling, "tiny": int(self.model.card.tiny)}
-        write_json(sidecar_of(self.place, item.id), seal({"fields": fields, "fingerprint": item.fingerprint, "xxh3": xxh3}))
+        models: Fields = {"text_encoder": self.text.short, "tiny": int(self.model.card.tiny or self.text.tiny)}
+        fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, **models, **made, "sha256": sha256}
+        write_json(self._note(item), seal({"fields": fields, "fingerprint": item.fingerprint, "xxh3": xxh3}))
         return fields
 
     def _is_sample(self, item: Item) -> bool:
@@ -166,15 +176,15 @@ def _probes(row: Fields) -> tuple[Probe, Probe]:
     return one, one
 
 
-def encode_items(planned: Sequence[Fields], texts: Mapping[str, Fields], encoder: Encoder, text: Card) -> list[Item]:
+def encode_items(planned: Sequence[Fields], texts: Mapping[str, Fields], encoder: Encoder) -> list[Item]:
     """Return an item for every row of a shard manifest of plan_latents; what earlier steps refused comes with its verdict.
 
     texts : rows of encode_text by id, the digest of a cleaned prompt.   Raises Fault (fault_stale) for a prompt without a row.
     """
-    return [_item(row, texts, encoder, text) for row in planned]
+    return [_item(row, texts, encoder) for row in planned]
 
 
-def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder, text: Card) -> Item:
+def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder) -> Item:
     if row["status"] != "ok":
         return Item(row["id"], None, verdict=upstream(row, PLAN_STEP))
     if row.get("elsewhere"):
@@ -190,7 +200,7 @@ def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder, text: Card
     sample = sample_from(row, encoder.roots)
     inputs = {
         "row": {name: row[name] for name in {*READ, *KEPT, *NEEDED}},
-        "encoder": text.short,
+        "encoder": encoder.text.short,
         "embedding": seen["digest"],
         "tiling": first,
         "fallback": second,

@@ -37,6 +37,9 @@ DEFAULTS: Mapping[str, Any] = {
     "z_dim": 16,
 }
 """What AutoencoderKLWan takes where a configuration, as older folders do, leaves a key out. Source: diffusers 0.42.1."""
+WEIGHTS = ".safetensors"
+"""What files of weights end in. Those of any other format do not say how many numbers they hold without being loaded, and may run code then."""
+OTHER_WEIGHTS = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 
 NOTES = {"transformers_version", "dtype", "torch_dtype"}
 """Keys of a configuration that say nothing of the model."""
@@ -124,6 +127,17 @@ def find_part(where: str | Path, part: str, marker: str, hub: str) -> tuple[str,
     return where, part
 
 
+def weight_files(folder: Path, where: object, hub: str) -> list[Path]:
+    """Return the files of weights in a local folder, sorted. Raises DataError (E_MODEL_MISSING) where there is none, or only ones of another format."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    if found := [path for path in files if path.suffix == WEIGHTS]:
+        return found
+    if other := next((path.name for path in files if path.suffix in OTHER_WEIGHTS), None):
+        hint = f"load the model and write it by save_pretrained, which writes safetensors, or get it so: `hf download {hub} --local-dir FOLDER`"
+        raise DataError("E_MODEL_MISSING", where, f"{folder.name}/{other}", "weights saved as safetensors", hint)
+    raise missing(where, f"no weights in {folder.name}", hub)
+
+
 def loaded(read: Callable[[], Any], where: object, hub: str) -> Any:
     """Return what `read` loads. Raises DataError (E_MODEL_MISSING) where the weights are not there or not whole; a fault of the machine is let through."""
     from safetensors import SafetensorError
@@ -200,10 +214,12 @@ def load_vae(where: str | Path, kind: str, dtype: torch.dtype, device: torch.dev
     wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
     hub = hub_of(kind)
     path, subfolder = find_part(where, "vae", "config.json", hub)
+    if subfolder is None:
+        weight_files(Path(path), where, hub)
     given = loaded(lambda: wan.load_config(path, subfolder=subfolder, local_files_only=local_only), where, hub)
     found = check_kind(given, kind, where)
     model, report = loaded(
-        lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True),
+        lambda: wan.from_pretrained(path, subfolder=subfolder, torch_dtype=dtype, local_files_only=local_only, output_loading_info=True, use_safetensors=True),
         where,
         hub,
     )

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 from shardwork import command
@@ -19,27 +17,24 @@ from shardwork.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_SOME_FAILED, DataErro
 from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.run import Options, run_guard, run_shard
-from shardwork.step import Fields
+from shardwork.step import Fields, Item
 from vidlatents.buckets import LAYOUTS
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand, text_card, vae_card
-from vidlatents.dataset import described, lines, write_books
+from vidlatents.dataset import About, Models, lines, write_books
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items
 from vidlatents.members import record_members
 from vidlatents.models import HUB
 from vidlatents.plan_report import cost_by_bucket, whole_report
 from vidlatents.plan_step import plan_items, plan_step, planned
-from vidlatents.records import MISSING_PROMPT, read_records
-from vidlatents.settings import DEVICES, DTYPES, HOWS, EncodeFlags, SetSettings
-from vidlatents.stage import ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, output_of, plans_place, text_place
+from vidlatents.records import MISSING_PROMPT, parse_name, read_records
+from vidlatents.room import check_room, embeddings_need, samples_need
+from vidlatents.settings import DEVICES, DTYPES, HOWS, TEXT_DTYPES, EncodeFlags, SetSettings
+from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, output_of, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncation
-from vidlatents.verify import LEVELS
+from vidlatents.verify import LEVELS, sample_files
 from vidlatents.verify_step import verify_items, verify_step
 
 SHARD = "0000-of-0001"
-EMBED_BYTES = 512 * 4096 * 2
-"""An embedding of Wan's text encoder in bfloat16."""
-PICTURE_BYTES = 3
-SPARE = 1.05
 
 
 def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentParser:
@@ -62,7 +57,7 @@ def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentPars
     add("--how", choices=HOWS, default="sample", help="a seeded draw from the autoencoder's distribution, or its mode (default: sample)")
     add("--seed", type=command.whole(0), default=0, help="of what is drawn (default: 0)")
     add("--torch_dtype", choices=DTYPES, default="float32", help="of the autoencoder (default: float32; the others are known to hurt)")
-    add("--text_dtype", choices=DTYPES, default="bfloat16", help="of the text encoder (default: bfloat16)")
+    add("--text_dtype", choices=TEXT_DTYPES, default="bfloat16", help="of the text encoder (default: bfloat16)")
     add("--memory_gib", type=float, default=0.0, help="cut pictures into tiles that fit this; 0: whole pictures (default: 0)")
     add("--fallback_gib", type=float, default=0.0, help="where memory does not suffice, try once more with tiles for this; 0: the sample fails (default: 0)")
     add("--device", choices=DEVICES, default="auto", help="where models run (default: auto)")
@@ -78,7 +73,7 @@ def produce(args: argparse.Namespace, model: str) -> int:
 
     Raises DataError (exit 2) and Fault (exit 1).
     """
-    if int(os.environ.get("RANK", "0")):
+    if _rank():
         _say(["latents: one process does all; the workflow works with many"])
         return EXIT_OK
     records = args.data_root / args.metadata_file
@@ -86,13 +81,18 @@ def produce(args: argparse.Namespace, model: str) -> int:
     flags = EncodeFlags(model, args.layout, args.how, args.seed, args.torch_dtype, args.text_dtype, args.memory_gib, args.fallback_gib)
     roots = {"records": (args.data_root / "videos", args.data_root / "control_videos")}
     members = record_members(read_records(records, settings.records(*roots["records"])))
-    books = args.output_root.with_name(args.output_root.name + ".books")
+    output = Path(os.path.abspath(args.output_root))  # a name such as "." has no place beside it
+    if not output.name:
+        raise DataError("bad_argument", "--output_root", str(args.output_root), "a folder of its own", "name another folder")
+    books = output.with_name(output.name + ".books")
+    check_owner(output, books, model, args.layout)
     plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / "text")
-    place = latents_place(books / records.stem, args.output_root)
+    place = latents_place(books / records.stem, output)
     where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books / "models")
-    text = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
-    cards = vae_card(where, model, books / "models"), text_card(text, books / "models")
-    options = Options(args.dataloader_num_workers, redo=_redo(place, args.append_mode), full=args.verify == "full")
+    text_where = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
+    cards = Models(vae_card(where, model, books / "models"), text_card(text_where, books / "models"))
+    redo = _redo(place, args.append_mode or args.dry_run)
+    options = Options(args.dataloader_num_workers, redo=redo, full=args.verify == "full")
     rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
     good = planned(rows)
     new = args.dry_run or not args.append_mode or any(not output_of(place, row["name"]).exists() for row in good)
@@ -102,48 +102,74 @@ def produce(args: argparse.Namespace, model: str) -> int:
         raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
     if args.dry_run:
         return EXIT_OK if len(good) == len(rows) else EXIT_BAD_INPUT
-    check_disk(good, place)
-    vae = VaeModel(where, model, args.torch_dtype, args.device, cards[0])
-    encoder = Encoder(vae, flags, roots, replace(place, before=plans), texts, args.threads)
-    done = _encoded(rows, encoder, TextModel(text, args.text_dtype, args.device, cards[1]), options)
+    vae = VaeModel(where, model, args.torch_dtype, args.device, cards.vae)
+    encoder = Encoder(vae, cards.text, flags, roots, replace(place, before=plans), texts, args.threads, notes=books / "notes")
+    text = TextModel(text_where, args.text_dtype, args.device, cards.text)
+    items = text_items(rows, texts, cards.text.short)
+    check_room({**samples_need(good, place, args.text_dtype), **embeddings_need(items, texts, args.text_dtype)})
+    if not args.append_mode:
+        write_json(_redo_file(place), redo)  # from here on all is made again, whatever ends this run
+    done = _encoded(items, encoder, text, options)
     step = verify_step(args.level, model, args.layout)
     verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
-    facts = write_books(rows, done, verified, place, described(*cards, flags, settings.plan()), settings.plan())
+    facts = write_books(rows, done, verified, place, About(cards, flags, settings.plan()))
     _say(lines(facts, args.output_root))
     if facts["failed"]:
         _say([f"latents: {facts['failed']} of {len(rows)} samples failed: {place.stage / FAILURES}"])
     return EXIT_SOME_FAILED if facts["failed"] else EXIT_OK
 
 
-def _encoded(rows: Sequence[Fields], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:
-    """Return the rows of encode_latents. The text encoder's process ends before the autoencoder's begins."""
+def _encoded(items: Sequence[Item], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:
+    """Return the rows of encode_latents. The text encoder's process ends before the autoencoder's begins.   items : of encode_text."""
     one = Options(1, redo=options.redo, full=options.full)
-    items = text_items(rows, encoder.texts, text.card.short)
     embedded = run_shard(text_step(text, encoder.threads), TEXT_SHARD, items, encoder.texts, one)
     for warning in filter(None, map(truncation, embedded)):
         _say([f"warning: {warning}"])
-    step = encoder.step(text.card)
-    return run_guard(step, SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder, text.card), PLAN_STEP, encoder.place, one)
+    return run_guard(encoder.step(), SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder), PLAN_STEP, encoder.place, one)
+
+
+def _rank() -> int:
+    """Return the number of this process among those of a launcher such as torchrun; 0 where there is none. Raises DataError (bad_argument)."""
+    text = os.environ.get("RANK", "").strip() or "0"
+    if not (text.isascii() and text.isdigit()):
+        raise DataError("bad_argument", "RANK", repr(text), "a whole number", "correct the environment variable, or take it out")
+    return int(text)
+
+
+def check_owner(output: Path, books: Path, model: str, layout: str) -> None:
+    """Raise DataError (bad_argument) where a folder holds samples of another model or layout: names do not tell them apart, and no loader takes both.
+
+    Its descriptions say so; where there is none yet, the first file that can be read does.
+    """
+    told = [read_json(path) for path in sorted(books.glob(f"*/{DATASET}"))]
+    forms = {(facts["settings"]["model"], facts["settings"]["layout"]) for facts in told if facts["samples"]} or _first_form(output)
+    for found in sorted(forms - {(model, layout)}):
+        hint = f"name another --output_root, or take this one and {books.name} away"
+        raise DataError("bad_argument", "--output_root", f"{output.name}, which holds samples of {' '.join(found)}", f"those of {model} {layout}", hint)
+
+
+def _first_form(output: Path) -> set[tuple[str, str]]:
+    """Return the model and layout of the first file that is a sample, none where there is none."""
+    for name in filter(parse_name, sample_files(output) if output.is_dir() else []):
+        from vidlatents.contents import look_inside
+
+        try:
+            form, _ = look_inside(output / name, None, None)
+        except DataError:
+            continue
+        if form is not None:
+            return {(form.kind, form.layout)}
+    return set()
+
+
+def _redo_file(place: Place) -> Path:
+    return place.stage / "redo.json"
 
 
 def _redo(place: Place, append: bool) -> int:
     """Return how often all was asked for again, this time included."""
-    path = place.stage / "redo.json"
-    number = int(read_json(path)) if path.exists() else 0
-    if not append:
-        number += 1
-        write_json(path, number)
-    return number
-
-
-def check_disk(rows: Sequence[Fields], place: Place) -> None:
-    """Raise DataError (E_DISK) unless the files of planned samples that are not there yet find room."""
-    folder = place.home or place.stage
-    sizes = {row["name"]: 8 * prod(row["latent_shape"]) + EMBED_BYTES + PICTURE_BYTES * row["height"] * row["width"] for row in rows}
-    needed = round(SPARE * sum(size for name, size in sizes.items() if not (folder / name).exists()))
-    there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
-    if (free := shutil.disk_usage(there).free) < needed:
-        raise DataError("E_DISK", folder, f"{free / 2**30:.1f} GiB free", f"{needed / 2**30:.1f} GiB for what is to be written", "free disk space")
+    path = _redo_file(place)
+    return (int(read_json(path)) if path.exists() else 0) + (not append)
 
 
 def _say(texts: Sequence[str]) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HOWS = ("sample", "mode")
 MODEL_HELP = "kind of the autoencoder: wan21, wan22-5b, or the figures of another as wan-z12-s8-t4-p1"
 DTYPES = ("float32", "bfloat16", "float16")
+TEXT_DTYPES = ("float32", "bfloat16")
+"""Those that a sample's embedding may have."""
 DEVICES = ("auto", "cpu", "gpu")
 GIB = 1 << 30
 SIZES = re.compile(r"([1-9][0-9]{0,5}x[1-9][0-9]{0,5}( [1-9][0-9]{0,5}x[1-9][0-9]{0,5})*)?")
@@ -126,7 +128,7 @@ class EncodeFlags:
     how: str = field(default="sample", metadata=_meta("a value drawn from the autoencoder's distribution, or its mode", HOWS))
     seed: int = field(default=0, metadata=_meta("of what is drawn"))
     dtype: str = field(default="float32", metadata=_meta("of the autoencoder; the others are known to hurt", DTYPES))
-    text_dtype: str = field(default="bfloat16", metadata=_meta("of the text encoder", DTYPES))
+    text_dtype: str = field(default="bfloat16", metadata=_meta("of the text encoder", TEXT_DTYPES))
     memory_gib: float = field(default=0.0, metadata=_meta("cut pictures into tiles that fit this; 0: whole pictures"))
     fallback_gib: float = field(default=0.0, metadata=_meta("where memory does not suffice, try once more with tiles for this; 0: the sample is refused"))
 
@@ -154,7 +156,7 @@ class EncodeFlags:
 class TextFlags:
     """How prompts become embeddings. Raises DataError (bad_argument)."""
 
-    text_dtype: str = field(default="bfloat16", metadata=_meta("of the text encoder", DTYPES))
+    text_dtype: str = field(default="bfloat16", metadata=_meta("of the text encoder", TEXT_DTYPES))
 
     def __post_init__(self) -> None:
         check_kinds(self, _refuse)

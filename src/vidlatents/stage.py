@@ -17,16 +17,16 @@ from shardwork.tables import Row
 from vidlatents.records import parse_name
 
 PLAN_STEP, TEXT_STEP, ENCODE_STEP, VERIFY_STEP = "plan_latents", "encode_text", "encode_latents", "verify_latents"
-PLAN_VERSION = 2
+PLAN_VERSION = 1
 """Raised when a change of code changes what a plan says of a sample."""
 TEXT_VERSION = 1
 """Raised when a change of code changes an embedding's bytes."""
 ENCODE_VERSION = 1
-"""Raised when a change of code changes the bytes of a .pt file; CHANGELOG says so."""
+"""Raised when a change of code changes the bytes of a .pt file, or what its row says; CHANGELOG says so."""
 VERIFY_VERSION = 1
 """Raised when verification finds more than before, so that finished files are looked at again."""
 
-MANIFEST_VERSION = 2
+MANIFEST_VERSION = 1
 """Raised when a change of code changes what is written beside a finished folder."""
 MODEL_VERSION = 1
 """Raised when a change of code changes the weights of tiny models."""
@@ -80,9 +80,12 @@ def output_of(place: Place, name: str) -> Path:
     return (place.home or place.stage) / name
 
 
-def sidecar_of(place: Place, item: str) -> Path:
-    """Return the note of what a sample's file was made for: no such thing may stand in the file, nor beside it."""
-    return place.stage / "notes" / f"{item}.json"
+def sidecar_of(notes: Path, item: str) -> Path:
+    """Return the note of what a sample's file was made for: no such thing may stand in the file, nor beside it.
+
+    notes : the one folder of notes that a folder of latents has, whatever records its samples come from.
+    """
+    return notes / f"{item}.json"
 
 
 def text_place(books: Path) -> Place:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from shardwork.errors import DataError
-from vidlatents.models import HUB, find_part, loaded, missing
+from vidlatents.models import HUB, find_part, loaded, missing, weight_files
 from vidlatents.prompts import MAX_TOKENS, clean, prompt_digest
 
 TIED = "encoder.embed_tokens.weight"
@@ -112,12 +112,18 @@ def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str,
     hub = HUB["wan21"]
     path, subfolder = find_part(where, "text_encoder", "config.json", hub)
     words, words_subfolder = find_part(where, "tokenizer", "tokenizer_config.json", hub)
+    if subfolder is None:
+        weight_files(Path(path), where, hub)
     config = loaded(lambda: AutoConfig.from_pretrained(path, **_at(subfolder), local_files_only=local_only), where, hub)
     if config.model_type != "umt5":
         raise DataError("E_MODEL_KIND", where, f"a text encoder of the kind {config.model_type}", "umt5", "give the folder of a Wan pipeline")
     tokenizer = loaded(lambda: AutoTokenizer.from_pretrained(words, **_at(words_subfolder), local_files_only=local_only), where, hub)
     model, report = loaded(
-        lambda: UMT5EncoderModel.from_pretrained(path, **_at(subfolder), dtype=dtype, local_files_only=local_only, output_loading_info=True), where, hub
+        lambda: UMT5EncoderModel.from_pretrained(
+            path, **_at(subfolder), dtype=dtype, local_files_only=local_only, output_loading_info=True, use_safetensors=True
+        ),
+        where,
+        hub,
     )
     absent = sorted(set(report["missing_keys"]) - {TIED})
     if absent:

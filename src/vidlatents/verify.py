@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a manifest says of a file.   bytes : int.   sha256 : hex, or None where it has none."""
+    """What a manifest says of a file.   bytes : int.   sha256 : hex, or None where it has none: then there is nothing to compare."""
 
     bytes: int
     sha256: str | None
@@ -101,6 +101,10 @@ def read_manifest(path: Path) -> dict[str, Entry]:
         name, size, digest = (row.get(key) for key in ("file", "bytes", "sha256")) if isinstance(row, dict) else (None, None, None)
         if not isinstance(name, str) or not isinstance(size, int) or not (digest is None or isinstance(digest, str)):
             raise DataError("E_FIELD", f"{path}: row {number}", str(row)[:80], "file, bytes and sha256", "give the manifest that the run wrote")
+        if not name or name in (".", "..") or "/" in name or "\0" in name:
+            raise DataError(
+                "E_FIELD", f"{path}: row {number}", f"the file {name!r}"[:80], "the name of a file in the folder", "give the manifest that the run wrote"
+            )
         entries[name] = Entry(size, digest)
     return entries
 
@@ -153,8 +157,8 @@ def _look_at(path: Path, look: Look) -> tuple[list[Finding], Form | None]:
         if problems:
             return [Finding(path.name, "E_FILE_CONTENT", found, expected) for found, expected in problems], form
     entry = (look.manifest or {}).get(path.name)
-    if look.reaches("sha256") and entry is not None and (digest := sha256_file(path)) != entry.sha256:
-        return [Finding(path.name, "E_FILE_DIGEST", digest, str(entry.sha256))], form
+    if look.reaches("sha256") and entry is not None and entry.sha256 is not None and (digest := sha256_file(path)) != entry.sha256:
+        return [Finding(path.name, "E_FILE_DIGEST", digest, entry.sha256)], form
     return [], form
 
 
@@ -215,8 +219,11 @@ def _offset_fault(error: OSError) -> str:
 
 
 def delete_bad(folder: Path, report: Report) -> list[str]:
-    """Delete the bad samples of a report and return their names; files that are no samples stay: they are somebody's."""
-    names = [name for name in report.bad if (folder / name).is_file()]
+    """Delete the bad samples of a report and return their names; files that are no samples stay: they are somebody's.
+
+    folder : the one that was looked at.   report : only what was found in the folder is deleted, whatever else a manifest names.
+    """
+    names = [name for name in report.bad if name in report.files and (folder / name).is_file()]
     for name in names:
         retract(folder / name)
     return names

@@ -10,10 +10,13 @@ from shardwork.digests import xxh3_file
 from shardwork.errors import Fault
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
-from vidlatents.codes import HINT_REMAKE, SampleRefused
+from vidlatents.codes import SampleRefused
 from vidlatents.models import kind_named
 from vidlatents.stage import ENCODE_STEP, VERIFY_STEP, VERIFY_VERSION, output_of
 from vidlatents.verify import Entry, Look, verify_file
+
+HINT_WRITTEN_SO = "the file was written so: raise `redo.latents` (or give --no-append), and report it if the same comes back"
+"""What to do about a file that is as it was written and no sample all the same."""
 
 
 def verify_step(level: str, model: str, layout: str) -> Step:
@@ -40,10 +43,19 @@ def verify_items(rows: Sequence[Fields], place: Place) -> list[Item]:
 
 def _verify(item: Item, level: str, model: str, layout: str) -> Fields:
     (path,), inputs = item.watched, item.inputs
-    if not path.is_file() or (level != "size" and xxh3_file(path) != inputs["digest"]):
-        found = "another digest" if path.is_file() else "no such file"
-        raise Fault("fault_stale", path.name, found, f"{inputs['digest']} as written", "run the same command again: it is made anew")
+    if (found := _not_as_written(path, inputs, level)) is not None:
+        expected = f"{inputs['bytes']} bytes, digest {inputs['digest']} as written"
+        raise Fault("fault_stale", path.name, found, expected, "run the same command again: it is made anew")
     look = Look(level, {path.name: Entry(inputs["bytes"], inputs["sha256"])}, kind_named(model), layout)
     for finding in verify_file(path, look):
-        raise SampleRefused(finding.code, finding.file, finding.found, finding.expected, HINT_REMAKE, inputs["uttid"], path.name)
+        raise SampleRefused(finding.code, finding.file, finding.found, finding.expected, HINT_WRITTEN_SO, inputs["uttid"], path.name)
     return {"level": level}
+
+
+def _not_as_written(path: Path, inputs: Fields, level: str) -> str | None:
+    """Return what shows that a file is not the one that was written, or None: its size at any level, its digest at all but the first."""
+    if not path.is_file():
+        return "no such file"
+    if (size := path.stat().st_size) != inputs["bytes"]:
+        return f"{size} bytes"
+    return "another digest" if level != "size" and xxh3_file(path) != inputs["digest"] else None

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from shardwork.errors import DataError
 from shardwork.run import Options, run_shard
 from shardwork.shards import shard_of
 from tests.contract.contract import ROOT, RUN_SECONDS, StageContract, World
+from tests.contract.latents_stage import encode_latents, pooled
 from tests.vidlatents.pairs import encoded, minimal, settings_of, write_records
 from tests.vidlatents.tiny_models import folder as tiny_folder
 from vidlatents.card import text_card
@@ -162,3 +165,11 @@ class TestEncodeLatents(StageContract):
             shutil.rmtree(world.stage / name)
         shutil.copy(world.output(other), world.output(world.good[0]))
         assert "1 made" in world.run()
+
+    def test_a_disk_without_room_is_named_before_a_sample_is_made(self, world: LatentsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        (shard,) = world.shards(1)
+        args = encode_latents.arguments.parse_args(world.command(shard, 1)[2:])
+        monkeypatch.setattr("vidlatents.room.shutil.disk_usage", lambda path: SimpleNamespace(free=3 * 512 * 4096 * 2))
+        with pytest.raises(DataError, match="E_DISK"):
+            encode_latents.main(args, pooled)
+        assert not world.manifest(shard).exists() and not world.output(world.good[0]).exists()

@@ -5,10 +5,14 @@ import os
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder, vae
-from vidlatents.card import text_card, vae_card
+from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of, text_card, vae_card
+from vidlatents.models import load_vae
+from vidlatents.text import load_text
 
 
 @pytest.fixture
@@ -82,3 +86,56 @@ def test_a_damaged_model_is_named(copied, damage):
         (copied / "vae" / "config.json").write_text("{")
     with pytest.raises(DataError, match="E_MODEL_MISSING"):
         vae_card(copied, "wan21")
+
+
+def as_bin(path):
+    """Write a file of safetensors again as the older format does, and take it away."""
+    torch.save(load_file(path), path.with_name({"vae": "diffusion_pytorch_model.bin", "text_encoder": "pytorch_model.bin"}[path.parent.name]))
+    path.unlink()
+
+
+@pytest.mark.parametrize(("part", "card_of"), [("vae", lambda where: vae_card(where, "wan21")), ("text_encoder", text_card)])
+def test_weights_that_are_not_safetensors_get_no_card(copied, part, card_of):
+    (file,) = (copied / part).glob("*.safetensors")
+    as_bin(file)
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        card_of(copied)
+    assert "saved as safetensors" in caught.value.expected and caught.value.found.endswith(".bin")
+
+
+@pytest.mark.parametrize(
+    ("part", "load"), [("vae", lambda at: load_vae(at, "wan21", torch.float32, "cpu")), ("text_encoder", lambda at: load_text(at, torch.float32, "cpu"))]
+)
+def test_weights_that_are_not_safetensors_are_not_loaded(copied, part, load):
+    (file,) = (copied / part).glob("*.safetensors")
+    as_bin(file)
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        load(copied)
+    assert "saved as safetensors" in caught.value.expected
+
+
+def test_weights_without_any_number_are_tiny(copied):
+    (file,) = (copied / "vae").glob("*.safetensors")
+    save_file({}, file)
+    assert vae_card(copied, "wan21").tiny
+
+
+def test_weights_beside_the_tokenizer_do_not_make_a_tiny_text_encoder_a_real_one(copied):
+    """The header alone says 200 million numbers: no such file is written."""
+    before = text_card(copied).parameters
+    header = json.dumps({"x": {"dtype": "F32", "shape": [200_000_000], "data_offsets": [0, 800_000_000]}}).encode()
+    (copied / "tokenizer" / "other.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert (text_card(copied).parameters, text_card(copied).tiny) == (before, True)
+
+
+def test_a_stamp_is_the_same_in_a_copy_that_keeps_times_and_another_where_a_file_was_replaced(copied):
+    before = stamp_of(folder("wan21"), VAE_PARTS)
+    assert stamp_of(copied, VAE_PARTS) == before and {name for name, _, _ in before} == {f"0/{path.name}" for path in (copied / "vae").iterdir()}
+    (file,) = (copied / "vae").glob("*.safetensors")
+    os.utime(file, ns=(0, 0))
+    assert stamp_of(copied, VAE_PARTS) != before and stamp_of(copied, TEXT_PARTS) == stamp_of(folder("wan21"), TEXT_PARTS)
+
+
+@pytest.mark.parametrize("where", ["Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "no/such/folder"])
+def test_what_is_not_there_has_an_empty_stamp(where):
+    assert stamp_of(where, TEXT_PARTS) == []

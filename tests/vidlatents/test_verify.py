@@ -265,3 +265,22 @@ def test_the_command_deletes_queues_and_says_so_in_json(sample, tmp_path, capsys
     said = json.loads(capsys.readouterr().out)
     assert (said["valid"], said["deleted"], [row["code"] for row in said["findings"]]) == (False, [NAME], ["E_FILE_CRC"])
     assert json.loads(queue.read_text())["uttid"] == "a" and not sample.exists()
+
+
+@pytest.mark.parametrize("name", ["{elsewhere}/b_49_32_48.pt", "../elsewhere/b_49_32_48.pt", "sub/b_49_32_48.pt", "", ".", "..", "b_49_32_48.pt\0"])
+def test_a_manifest_that_names_a_file_elsewhere_is_refused(tmp_path, name):
+    (tmp_path / "m.jsonl").write_text(json.dumps({"file": name.format(elsewhere=tmp_path / "elsewhere"), "bytes": 5, "sha256": None}) + "\n")
+    with pytest.raises(DataError, match="E_FIELD"):
+        read_manifest(tmp_path / "m.jsonl")
+
+
+def test_what_was_not_found_in_the_folder_is_not_deleted(sample, tmp_path):
+    good = tmp_path / "elsewhere" / "b_49_32_48.pt"
+    save_sample(good, content())
+    names = (str(good), "../elsewhere/b_49_32_48.pt")
+    report = verify_folder(sample.parent, Look("size", {NAME: Entry(1, None), **dict.fromkeys(names, Entry(1, None))}))
+    assert delete_bad(sample.parent, report) == [] and good.exists() and sample.exists()
+
+
+def test_a_manifest_without_digests_condemns_no_file(sample):
+    assert codes(sample, level="sha256", manifest={NAME: Entry(sample.stat().st_size, None)}) == []

@@ -9,6 +9,7 @@ from shardwork.run import Options, run_guard, write_manifest
 from tests.vidlatents.tiny_models import content
 from vidlatents.stage import ENCODE_STEP, latents_place
 from vidlatents.store import load_sample, save_sample
+from vidlatents.verify import LEVELS
 from vidlatents.verify_step import verify_items, verify_step
 
 SHARD = "0000-of-0001"
@@ -27,8 +28,8 @@ def encoded(place, path):
     write_manifest(place.manifest(ENCODE_STEP, SHARD, "k"), [row], [path.stem])
 
 
-def verify(place, layout="sections"):
-    (row,) = run_guard(verify_step("sha256", "wan21", layout), SHARD, lambda rows: verify_items(rows, place), ENCODE_STEP, place, Options(0))
+def verify(place, layout="sections", level="sha256"):
+    (row,) = run_guard(verify_step(level, "wan21", layout), SHARD, lambda rows: verify_items(rows, place), ENCODE_STEP, place, Options(0))
     return row
 
 
@@ -64,3 +65,17 @@ def test_a_file_as_written_that_is_no_sample_is_set_aside_with_its_code(place, p
 
 def test_a_file_of_the_other_layout_is_named(place, path):
     assert verify(place, "whole")["code"] == "E_FILE_CONTENT"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_file_cut_below_1024_bytes_after_it_was_written_is_made_again_at_every_level(place, path, level):
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(Fault, match="fault_stale"):
+        verify(place, level=level)
+    assert not place.manifests(ENCODE_STEP, SHARD)
+
+
+def test_a_file_that_was_written_so_is_not_said_to_come_right_by_taking_it_away(place, path):
+    torch.save({**load_sample(path), "prompt_raw": 1}, path)
+    encoded(place, path)
+    assert "redo.latents" in verify(place)["hint"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,25 @@ def test_a_changed_prompt_remakes_one_sample(project: LatentsProject) -> None:
     assert jobs(said, "encode_latents") == 1 and jobs(said, "encode_text") == 1
     log = max((project.results() / "logs" / "encode_latents").glob("*.log"), key=lambda path: path.stat().st_mtime_ns).read_text()
     assert "1 to do" in log
+
+
+def test_weights_replaced_under_the_same_name_are_encoded_with_again_and_nothing_is_planned_again(project: LatentsProject) -> None:
+    """A dry run tells: the weights differ in their time alone."""
+    shutil.copytree(project.results() / "latents_books" / "models" / "tiny-wan21", project.folder / "data" / "model")
+    project.write_config(CONFIG.replace("weights: tiny", "weights: data/model") + "  max_quarantined: 1\n")
+    before = asked(project)
+    (file,) = (project.folder / "data" / "model" / "vae").glob("*.safetensors")
+    os.utime(file, ns=(1, 1))
+    after = asked(project)
+    assert {name for name, _ in before} == {name for name, _ in after} == {"encode_latents", "encode_text", "verify_latents"}
+    assert {key for name, key in before if name == "encode_latents"}.isdisjoint(key for name, key in after if name == "encode_latents")
+
+
+def asked(project: LatentsProject) -> set[tuple[str, str]]:
+    """Return step and key of the shard manifests that a run would write."""
+    done = project.run("latents", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    return set(re.findall(r"output: \S*/shards/(\w+)/\S*\.([0-9a-f]{16})\.jsonl", done.stdout + done.stderr))
 
 
 @pytest.mark.parametrize(

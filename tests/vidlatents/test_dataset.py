@@ -1,0 +1,140 @@
+"""What is written about a finished folder: of the rows alone, and refused where it would be of other models."""
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shardwork.errors import Fault
+from shardwork.jsonio import read_json, read_jsonl
+from shardwork.run import write_manifest
+from tests.vidlatents.tiny_models import folder
+from vidlatents.card import Card
+from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
+from vidlatents.settings import EncodeFlags, SetSettings
+from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, MANIFEST, PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+script = importlib.import_module("write_latents_manifest")
+
+NOW = Models(Card("wan21", "c", "w", 10**8, False), Card("umt5", "c", "w", 10**9, False))
+OTHER = replace(NOW.vae, weights="other")
+PLAN = {"bucket_key": "k", "frames": 40, "latent_shape": [1], "notes": [], "start": 0, "resized": 0, "ignored": ["short"], "unread": 7}
+
+
+def plan(uttid):
+    return {**PLAN, "id": uttid, "status": "ok", "code": "ok"}
+
+
+def made(uttid, **more):
+    models = {"vae": NOW.vae.short, "text_encoder": NOW.text.short, "tiny": 0, "adopted": 0}
+    files = {f"../latents/{uttid}_33_16_24.pt": {"bytes": 10, "digest": "d"}}
+    return {"id": uttid, "status": "ok", "code": "ok", "source": "records", "used": 33, "dropped": 7, "sha256": "s", "files": files, **models, **more}
+
+
+def passed(uttid):
+    return {"id": uttid, "status": "ok", "code": "ok", "level": "sha256"}
+
+
+def refused(uttid, code):
+    return {"id": uttid, "uttid": uttid, "status": "quarantined", "code": code, "path": f"{uttid}.mp4", "found": "f", "expected": "e", "hint": "h"}
+
+
+@pytest.fixture
+def place(tmp_path):
+    return latents_place(tmp_path / "books", tmp_path / "latents")
+
+
+def books(place, encoded, verified=None, models=NOW):
+    about = About(models, EncodeFlags(), SetSettings().plan())
+    return write_books([plan(row["id"]) for row in encoded], encoded, verified or [passed(row["id"]) for row in encoded], place, about)
+
+
+def test_totals_are_those_of_the_rows(place):
+    facts = books(place, [made("b"), made("a", bytes=0)])
+    assert {name: facts[name] for name in ("samples", "bytes", "encoded_frames", "dropped_frames", "failed", "adopted", "tiny", "note")} == {
+        "samples": 2,
+        "bytes": 20,
+        "encoded_frames": 66,
+        "dropped_frames": 14,
+        "failed": 0,
+        "adopted": 0,
+        "tiny": False,
+        "note": "",
+    }
+    assert (facts["sources"], facts["ignored_by_trainer"]) == ({"records": 2}, {"short": 2}) and read_json(place.stage / DATASET) == facts
+
+
+def test_the_manifest_has_a_row_a_file_in_the_order_of_names(place):
+    books(place, [made("b"), made("a")])
+    assert [(row["file"], row["vae"], row["unread"]) for row in read_jsonl(place.stage / MANIFEST)] == [
+        (f"{uttid}_33_16_24.pt", NOW.vae.short, 7) for uttid in "ab"
+    ]
+
+
+def test_a_sample_that_verification_refused_is_a_failure_and_no_row(place):
+    facts = books(place, [made("a"), made("b")], [passed("a"), refused("b", "E_FILE_CONTENT")])
+    assert (facts["samples"], facts["failed"], facts["codes"]) == (1, 1, {"E_FILE_CONTENT": 1})
+    assert [row["code"] for row in read_jsonl(place.stage / FAILURES)] == ["E_FILE_CONTENT"]
+
+
+def test_a_failure_is_the_first_verdict_without_its_status():
+    steps = [refused("b", "E_DECODE"), passed("a")], [{**refused("b", "E_DECODE"), "status": "upstream"}, refused("a", "E_OOM")]
+    found = failures(*steps)
+    assert [(row["uttid"], row["code"]) for row in found] == [("a", "E_OOM"), ("b", "E_DECODE")] and all("status" not in row for row in found)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [made("a"), made("b", vae=OTHER.short)],
+        [made("a", vae=OTHER.short)],
+        [made("a", text_encoder=OTHER.short)],
+        [made("a"), made("b", text_encoder=OTHER.short)],
+    ],
+    ids=["two autoencoders", "another autoencoder", "another text encoder", "two text encoders"],
+)
+def test_samples_of_other_models_than_lie_there_get_no_books(place, rows):
+    with pytest.raises(Fault, match="fault_stale"):
+        books(place, rows)
+    assert not (place.stage / DATASET).exists()
+
+
+def test_one_tiny_sample_makes_the_dataset_tiny_whatever_lies_there_now(place):
+    facts = books(place, [made("a"), made("b", tiny=1)])
+    assert facts["tiny"] is True and facts["note"] == TINY_NOTE and TINY_NOTE in lines(facts, place.folders[0])[-1]
+
+
+def test_tiny_models_beside_samples_of_others_make_them_not_tiny(place):
+    models = Models(replace(NOW.vae, tiny=True), NOW.text)
+    assert books(place, [made("a", vae=models.vae.short)], models=models)["tiny"] is False
+
+
+def test_adopted_files_are_counted_and_said(place):
+    facts = books(place, [made("a", adopted=1, vae=None, tiling=None), made("b")])
+    assert (facts["adopted"], facts["note"]) == (1, f"1 {ADOPTED_NOTE}")
+
+
+def test_a_description_names_models_and_settings():
+    about = described(NOW, EncodeFlags(how="mode", seed=3), SetSettings(start="drawn").plan())
+    assert (about["model"]["weights"], about["model"]["short"], about["model"]["z"], about["text_encoder"]["short"]) == ("w", NOW.vae.short, 16, NOW.text.short)
+    assert [about["settings"][name] for name in ("how", "seed", "start", "dtype")] == ["mode", 3, "drawn", "float32"]
+
+
+def test_a_foreign_pt_file_is_named(place):
+    place.folders[0].mkdir()
+    (place.folders[0] / "model.pt").write_bytes(b"x")
+    assert books(place, [made("a")])["foreign"] == ["model.pt"]
+
+
+def test_the_program_takes_away_what_says_that_samples_of_other_models_are_done(place, tmp_path):
+    plans, texts = plans_place(tmp_path / "plans"), text_place(tmp_path / "text")
+    for at, step, row in ((plans, PLAN_STEP, plan("a")), (place, ENCODE_STEP, made("a")), (place, VERIFY_STEP, passed("a")), (texts, TEXT_STEP, passed("p"))):
+        write_manifest(at.manifest(step, TEXT_SHARD, "k"), [row], [row["id"]])
+    flags = {"stage": place.stage, "plans": plans.stage, "folder": place.folders[0], "shard": TEXT_SHARD, "books": tmp_path, "weights": folder("wan21")}
+    with pytest.raises(Fault, match="fault_stale"):
+        script.main(script.arguments.parse_args([f"--{name}={value}" for name, value in flags.items()]))
+    left = [at.manifests(step, TEXT_SHARD) for at, step in ((plans, PLAN_STEP), (place, ENCODE_STEP), (texts, TEXT_STEP))]
+    assert list(map(len, left)) == [1, 0, 0]
