@@ -204,13 +204,11 @@ def _buckets(rows: Sequence[Fields]) -> dict[str, Json]:
 def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
     if not cost:
         return []
-    lines = []
-    if "tera_flops" in cost:
-        lines.append(f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}")
+    lines = [f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}"]
     for name, one in cost.get("buckets", {}).items():
         about = "" if one["counted"] else ", scaled from another size"
         lines.append(f"cost of {name}: {one['sections']} sections of {one['section_tera_flops']:g} TFLOP, {one['peak_gib']:g} GiB{about}")
-    return lines + [f"no room for {size}: {why}: its samples will be refused; raise memory_gib" for size, why in sorted(cost["no_room"].items())]
+    return lines
 
 
 def report(plan: Plan, most: int = 20) -> str:

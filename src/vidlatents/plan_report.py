@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shardwork.errors import DataError
 from shardwork.jsonio import Json
 from shardwork.step import Fields
 from vidlatents.cost import cost_of
@@ -18,20 +17,13 @@ from vidlatents.settings import EncodeFlags
 def cost_by_bucket(rows: Sequence[Fields], flags: EncodeFlags, where: str) -> dict[str, Json]:
     """Return what `cost.cost_of` says of planned samples, and of which configuration; {} where there are none.
 
-    rows : of plan_latents.   where : the autoencoder.   A bucket whose pictures do not fit `memory_gib` however they are cut has its error instead (no_room):
-    its samples are refused when they are encoded. Loads torch and diffusers, and no weights.
+    rows : of plan_latents.   where : the autoencoder.   Loads torch and diffusers, and no weights.
     """
-    good, no_room = list[Fields](), dict[str, str]()
-    for row in planned(rows):
-        try:
-            flags.tilings(row["height"], row["width"])
-        except DataError as error:
-            no_room[f"{row['height']}x{row['width']}"] = f"{error.found}, expected {error.expected}"
-        else:
-            good.append(row)
+    good = planned(rows)
+    if not good:
+        return {}
     config, whose = config_for(where, flags.model)
-    found = cost_of(good, config, flags.dtype, lambda height, width: flags.tilings(height, width)[0]) if good else {}
-    return {**found, "config": whose, "no_room": no_room} if good or no_room else {}
+    return {**cost_of(good, config, flags.dtype, lambda height, width: flags.tilings(height, width)[0]), "config": whose}
 
 
 def whole_report(rows: Sequence[Fields], shards: Sequence[str], settings: PlanSettings, cost: dict[str, Json]) -> str:

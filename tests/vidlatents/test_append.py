@@ -22,7 +22,7 @@ def place(tmp_path):
 def run(place, made):
     """Run a step that makes one sample as encode_latents does, without a model."""
     card = Card("wan21", "", "", 1, True)
-    real = Encoder(VaeModel("", "wan21", "float32", "cpu", card), EncodeFlags(), {}, place, place).step(card)
+    real = Encoder(VaeModel("", "wan21", "float32", "cpu", card), card, EncodeFlags(), {}, place, place).step()
 
     def make(item):
         made.append(item.id)

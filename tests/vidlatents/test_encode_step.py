@@ -86,7 +86,7 @@ def test_a_second_run_with_the_same_settings_writes_nothing(work):
 
 @pytest.mark.parametrize(
     "change",
-    [{"vae": OTHER_VAE}, {"text": TINY_TEXT}, {"dtype": "bfloat16"}, {"how": "mode"}, {"seed": 1}, {"memory_gib": 0.005}, {"fallback_gib": 0.005}],
+    [{"vae": OTHER_VAE}, {"text": TINY_TEXT}, {"dtype": "bfloat16"}, {"how": "mode"}, {"seed": 1}, {"memory_gib": 0.5}, {"fallback_gib": 0.5}],
     ids=lambda change: next(iter(change)),
 )
 def test_what_changes_all_samples_remakes_all(work, change, monkeypatch):

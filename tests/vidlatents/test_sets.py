@@ -177,12 +177,6 @@ def test_beyond_20_sizes_the_cost_of_the_smaller_ones_is_scaled(monkeypatch):
     assert found["buckets"]["1x16x16"] == {"counted": False, "peak_gib": 0.0, "section_tera_flops": 16.0, "sections": 2}
 
 
-def test_a_bucket_that_no_tile_fits_is_told_before_it_is_encoded():
-    rows = [{**own_row_of(120), "status": "ok", "id": "v"}]
-    taken = cost_by_bucket(rows, EncodeFlags(memory_gib=0.01), "tiny")
-    assert "no room for 272x640: a budget of 0.01 GiB" in whole_report(rows, ["0000-of-0001"], PlanSettings(), taken)
-
-
 def test_a_folder_that_is_here_is_counted_and_else_the_released_model_of_the_kind(tmp_path):
     (tmp_path / "vae").mkdir()
     (tmp_path / "vae" / "config.json").write_text('{"_class_name": "x", "z_dim": 3}')
