@@ -12,7 +12,7 @@ from vidlatents.card import text_card
 from vidlatents.room import check_room, embeddings_need
 from vidlatents.settings import TextFlags
 from vidlatents.stage import TEXT_SHARD, text_place
-from vidlatents.text_step import TextModel, text_items, text_step, truncation
+from vidlatents.text_step import TextModel, text_items, text_step, truncations
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--plans", type=Path, action="append", required=True, help="the stage of plan_latents of a folder; once for each")
@@ -31,7 +31,7 @@ def main(args) -> int:
     items = text_items(rows, place, card.short)
     check_room(embeddings_need(items, place, dtype))
     done = run_shard(text_step(model, args.threads), TEXT_SHARD, items, place, flags.options_from(args))
-    for warning in filter(None, map(truncation, done)):
+    for warning in truncations(done, rows):
         print_error(warning)
     return 0
 

@@ -26,6 +26,7 @@ IMPORTS = {
     "latents": ("torch", "diffusers", "transformers", "av", "ftfy"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
+GET_MODEL = ".venv/bin/hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers --include 'vae/*' 'text_encoder/*' 'tokenizer/*' --local-dir FOLDER, and name FOLDER"
 MODEL_PARTS = {"weights": "vae", "text_encoder": "text_encoder"}
 """What of a pipeline's folder a key of latents names."""
 POOL_SELECTION = "selection.json"
@@ -164,7 +165,10 @@ def _model_check(name: str, where: str | None, part: str) -> Check:
         return Check(name, "ok", where)
     if where and (folder.exists() or not HUB_ID.fullmatch(where.partition("@")[0])):
         return Check(
-            name, "failure", f"{where} holds no {part}/config.json", "hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers --local-dir FOLDER, and name FOLDER"
+            name,
+            "failure",
+            f"{where} holds no {part}/config.json",
+            GET_MODEL,
         )
     return Check(
         name, "warning", f"{where or 'the released ones'}: fetched from the hub when they are needed", "download them first where jobs have no network"

@@ -20,6 +20,7 @@ TOTALS = {
     "attempt": "rejected attempts",
     "used": "frames encoded",
     "dropped": "frames dropped",
+    "unread": "frames not read",
     "elsewhere": "in the folder of the other layout",
     "tiny": "made with tiny random models, for tests only",
     "clipped": "",

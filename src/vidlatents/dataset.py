@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardwork.errors import Fault
-from shardwork.jsonio import Json, write_json, write_jsonl
+from shardwork.jsonio import Json, read_jsonl, write_json, write_jsonl
 from shardwork.place import Place
 from shardwork.step import Fields
 from vidlatents.card import Card
@@ -17,7 +17,6 @@ from vidlatents.encode_step import by_id
 from vidlatents.models import kind_named
 from vidlatents.plan import PlanSettings, ignored_by_trainer
 from vidlatents.read import RESIZE_RULE
-from vidlatents.records import parse_name
 from vidlatents.settings import EncodeFlags
 from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
 from vidlatents.verify import sample_files
@@ -66,7 +65,7 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
         "dropped_frames": sum(row["dropped"] for row in rows),
         "encoded_frames": sum(row["used"] for row in rows),
         "failed": len(failed),
-        "foreign": [name for name in (sample_files(folder) if folder.is_dir() else []) if parse_name(name) is None],
+        "foreign": _foreign(folder, place, rows),
         "note": "; ".join(filter(None, (TINY_NOTE if tiny else "", f"{adopted} {ADOPTED_NOTE}" if adopted else ""))),
         "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
         "samples": len(rows),
@@ -85,6 +84,13 @@ def _row(plan: Fields, made: Fields, settings: PlanSettings) -> Fields:
     ignored = ignored_by_trainer(plan, settings)
     own = {key: value for key, value in made.items() if key not in ("status", "code", "files")}
     return {**{key: plan[key] for key in PLANNED}, **own, "ignored": ignored, "file": Path(name).name, "bytes": seen["bytes"]}
+
+
+def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:
+    """Return the .pt files that neither these rows nor the manifest of another file of records, whose books stand beside these, names."""
+    others = (path for path in place.stage.parent.glob(f"*/{MANIFEST}") if path.parent != place.stage)
+    named = {str(row["file"]) for path in others for row in read_jsonl(path)} | {str(row["file"]) for row in rows}
+    return [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in named]
 
 
 def check_models(rows: Sequence[Fields], models: Models) -> None:
@@ -124,7 +130,7 @@ def described(models: Models, flags: EncodeFlags, plan: PlanSettings) -> Json:
 
 def lines(facts: Json, folder: Path) -> list[str]:
     """Return a description as lines for people; the last one says most."""
-    shown = [f"warning: {name}: no sample of this dataset: a loader that reads every .pt fails on it: take it away" for name in facts["foreign"]]
+    shown = [f"warning: {name}: no sample of this dataset: a loader that reads every .pt takes it, or fails on it: take it away" for name in facts["foreign"]]
     shown += [f"note: {count} samples would be ignored by the public trainer ({reason})" for reason, count in sorted(facts["ignored_by_trainer"].items())]
     if facts["dropped_frames"]:
         shown.append(f"note: {facts['dropped_frames']} frames of buckets fill no window and are dropped")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from vidlatents.models import Vae
 
 Load = Callable[["VaeModel", int], "Vae"]
-KEPT = ("source", "num_frame", "height", "width", "sections", "used", "dropped", "prompt_digest", "uttid")
+KEPT = ("source", "num_frame", "height", "width", "sections", "used", "dropped", "unread", "prompt_digest", "uttid")
 """Fields of the plan that stand in a finished sample's row too."""
 READ = ("start", "num_frame", "height", "width", "crop", "prompt", "prompt_digest", "video_digest", "control_digest", "uttid")
 """Fields of the plan that decide a file's bytes."""
@@ -193,7 +193,8 @@ def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder) -> Item:
     if (embedded := texts.get(row["prompt_digest"])) is None:
         raise stale_text(f"prompt of {row['uttid']}", "no row")
     if embedded["status"] != "ok":
-        return Item(row["id"], None, out, verdict={**upstream(embedded, TEXT_STEP), "id": row["id"], "status": "quarantined", **_why(embedded)})
+        known = {"id": row["id"], "uttid": row["uttid"], "path": row["video"], "status": "quarantined"}
+        return Item(row["id"], None, out, verdict={**upstream(embedded, TEXT_STEP), **known, **_why(embedded)})
     tiles = encoder.flags.tilings(row["height"], row["width"])
     (seen,) = embedded["files"].values()
     first, second = (one.as_json() if one else None for one in tiles)

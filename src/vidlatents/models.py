@@ -39,6 +39,8 @@ DEFAULTS: Mapping[str, Any] = {
 """What AutoencoderKLWan takes where a configuration, as older folders do, leaves a key out. Source: diffusers 0.42.1."""
 WEIGHTS = ".safetensors"
 """What files of weights end in. Those of any other format do not say how many numbers they hold without being loaded, and may run code then."""
+PARTS = '--include "vae/*" "text_encoder/*" "tokenizer/*"'
+"""What is needed of a released pipeline: without it the video model itself is downloaded too, ten times as much."""
 OTHER_WEIGHTS = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 
 NOTES = {"transformers_version", "dtype", "torch_dtype"}
@@ -105,7 +107,7 @@ class Vae:
 
 def missing(where: object, found: str, hub: str) -> DataError:
     """Return the error for weights that cannot be had (E_MODEL_MISSING); it says how to get them."""
-    hint = f"get them with `hf download {hub} --local-dir FOLDER` and give that folder, or give a hub id such as {hub}"
+    hint = f"get them with `hf download {hub} {PARTS} --local-dir FOLDER` and give that folder, or give a hub id such as {hub}"
     return DataError("E_MODEL_MISSING", where, found, "a folder written by save_pretrained, or a hub id", hint)
 
 
@@ -133,7 +135,7 @@ def weight_files(folder: Path, where: object, hub: str) -> list[Path]:
     if found := [path for path in files if path.suffix == WEIGHTS]:
         return found
     if other := next((path.name for path in files if path.suffix in OTHER_WEIGHTS), None):
-        hint = f"load the model and write it by save_pretrained, which writes safetensors, or get it so: `hf download {hub} --local-dir FOLDER`"
+        hint = f"load the model and write it by save_pretrained, which writes safetensors, or get it so: `hf download {hub} {PARTS} --local-dir FOLDER`"
         raise DataError("E_MODEL_MISSING", where, f"{folder.name}/{other}", "weights saved as safetensors", hint)
     raise missing(where, f"no weights in {folder.name}", hub)
 

@@ -18,7 +18,7 @@ from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.run import Options, run_guard, run_shard
 from shardwork.step import Fields, Item
-from vidlatents.buckets import LAYOUTS
+from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand, text_card, vae_card
 from vidlatents.dataset import About, Models, lines, write_books
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items
@@ -26,11 +26,11 @@ from vidlatents.members import record_members
 from vidlatents.models import HUB
 from vidlatents.plan_report import cost_by_bucket, whole_report
 from vidlatents.plan_step import plan_items, plan_step, planned
-from vidlatents.records import MISSING_PROMPT, parse_name, read_records
+from vidlatents.records import MISSING_PROMPT, STARTS, parse_name, read_records
 from vidlatents.room import check_room, embeddings_need, samples_need
 from vidlatents.settings import DEVICES, DTYPES, HOWS, TEXT_DTYPES, EncodeFlags, SetSettings
 from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, output_of, plans_place, text_place
-from vidlatents.text_step import TextModel, text_items, text_step, truncation
+from vidlatents.text_step import TextModel, text_items, text_step, truncations
 from vidlatents.verify import LEVELS, sample_files
 from vidlatents.verify_step import verify_items, verify_step
 
@@ -53,6 +53,18 @@ def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentPars
     add("--debug_dir", help="accepted; no debug videos are written")
     add("--max_debug_batches", type=command.whole(0), help="accepted, likewise")
     add("--layout", choices=LAYOUTS, default="sections", help="windows of 33 frames, or the whole of 4n+1 (default: sections)")
+    add("--sizes", default="480x1920", help="heights and widths that a record of the full form may get, the one of the nearest shape (default: 480x1920)")
+    add(
+        "--frame_buckets",
+        default=" ".join(map(str, FRAME_BUCKETS)),
+        help="numbers of frames that it may get (default: 21 41 ... 501)",
+    )
+    add(
+        "--start",
+        choices=STARTS,
+        default="first",
+        help="which of more frames than a bucket has: from the first, or drawn (default: first)",
+    )
     add("--missing_prompt", choices=MISSING_PROMPT, default="error", help="what a record without a prompt is (default: error)")
     add("--how", choices=HOWS, default="sample", help="a seeded draw from the autoencoder's distribution, or its mode (default: sample)")
     add("--seed", type=command.whole(0), default=0, help="of what is drawn (default: 0)")
@@ -77,7 +89,8 @@ def produce(args: argparse.Namespace, model: str) -> int:
         _say(["latents: one process does all; the workflow works with many"])
         return EXIT_OK
     records = args.data_root / args.metadata_file
-    settings = SetSettings(model=model, layout=args.layout, seed=args.seed, missing_prompt=args.missing_prompt)
+    chosen = {name: getattr(args, name) for name in ("layout", "seed", "missing_prompt", "sizes", "frame_buckets", "start")}
+    settings = SetSettings(model=model, **chosen)
     flags = EncodeFlags(model, args.layout, args.how, args.seed, args.torch_dtype, args.text_dtype, args.memory_gib, args.fallback_gib)
     roots = {"records": (args.data_root / "videos", args.data_root / "control_videos")}
     members = record_members(read_records(records, settings.records(*roots["records"])))
@@ -86,7 +99,7 @@ def produce(args: argparse.Namespace, model: str) -> int:
         raise DataError("bad_argument", "--output_root", str(args.output_root), "a folder of its own", "name another folder")
     books = output.with_name(output.name + ".books")
     check_owner(output, books, model, args.layout)
-    plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / "text")
+    plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / f"{records.stem}.text")
     place = latents_place(books / records.stem, output)
     where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books / "models")
     text_where = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
@@ -109,7 +122,7 @@ def produce(args: argparse.Namespace, model: str) -> int:
     check_room({**samples_need(good, place, args.text_dtype), **embeddings_need(items, texts, args.text_dtype)})
     if not args.append_mode:
         write_json(_redo_file(place), redo)  # from here on all is made again, whatever ends this run
-    done = _encoded(items, encoder, text, options)
+    done = _encoded(rows, items, encoder, text, options)
     step = verify_step(args.level, model, args.layout)
     verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
     facts = write_books(rows, done, verified, place, About(cards, flags, settings.plan()))
@@ -119,11 +132,14 @@ def produce(args: argparse.Namespace, model: str) -> int:
     return EXIT_SOME_FAILED if facts["failed"] else EXIT_OK
 
 
-def _encoded(items: Sequence[Item], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:
-    """Return the rows of encode_latents. The text encoder's process ends before the autoencoder's begins.   items : of encode_text."""
+def _encoded(rows: Sequence[Fields], items: Sequence[Item], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:
+    """Return the rows of encode_latents. The text encoder's process ends before the autoencoder's begins.
+
+    rows : of plan_latents.   items : of encode_text.
+    """
     one = Options(1, redo=options.redo, full=options.full)
     embedded = run_shard(text_step(text, encoder.threads), TEXT_SHARD, items, encoder.texts, one)
-    for warning in filter(None, map(truncation, embedded)):
+    for warning in truncations(embedded, rows):
         _say([f"warning: {warning}"])
     return run_guard(encoder.step(), SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder), PLAN_STEP, encoder.place, one)
 

@@ -45,5 +45,5 @@ def check_room(needs: Mapping[Path, int]) -> None:
         disks[device] = there, disks.get(device, (there, 0))[1] + needed
     for there, needed in disks.values():
         if (free := shutil.disk_usage(there).free) < (asked := round(SPARE * needed)):
-            found, expected = f"{free / 2**30:.1f} GiB free", f"{asked / 2**30:.1f} GiB for what is to be written"
+            found, expected = f"{free / 2**20:,.0f} MiB free", f"{asked / 2**20:,.0f} MiB for what is to be written"
             raise DataError("E_DISK", there, found, expected, "free disk space, then run the same command")

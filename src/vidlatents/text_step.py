@@ -125,9 +125,15 @@ def stale_text(where: object, found: str) -> Fault:
     return Fault("fault_stale", where, found, "what encode_text wrote", "run the workflow again: it is made anew")
 
 
-def truncation(row: Fields) -> DataError | None:
-    """Return what to say of a prompt that was cut (E_PROMPT_TRUNCATED), or None.   row : of encode_text."""
+def truncations(rows: Iterable[Fields], samples: Iterable[Fields]) -> list[DataError]:
+    """Return what to say of prompts that were cut (E_PROMPT_TRUNCATED), each by the uttid of a sample.   rows : of encode_text.   samples : of plan_latents."""
+    named = {str(row["prompt_digest"]): row["uttid"] for row in planned(list(samples))}
+    return [found for row in rows if (found := truncation(row, named.get(row["id"], row["id"]))) is not None]
+
+
+def truncation(row: Fields, where: object) -> DataError | None:
+    """Return what to say of a prompt that was cut (E_PROMPT_TRUNCATED), or None.   row : of encode_text.   where : what has the prompt."""
     if not row.get("truncated"):
         return None
     hint = f"only a warning: the first {row['tokens']} are encoded, prompt_raw is whole; shorten it if its end matters"
-    return DataError("E_PROMPT_TRUNCATED", row["id"], f"{row['full_tokens']} tokens", f"at most {MAX_TOKENS}", hint)
+    return DataError("E_PROMPT_TRUNCATED", where, f"{row['full_tokens']} tokens", f"at most {MAX_TOKENS}", hint)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardwork.errors import Fault
-from shardwork.jsonio import read_json, read_jsonl
+from shardwork.jsonio import read_json, read_jsonl, write_jsonl
 from shardwork.run import write_manifest
 from tests.vidlatents.tiny_models import folder
 from vidlatents.card import Card
@@ -125,8 +125,10 @@ def test_a_description_names_models_and_settings():
 
 def test_a_foreign_pt_file_is_named(place):
     place.folders[0].mkdir()
-    (place.folders[0] / "model.pt").write_bytes(b"x")
-    assert books(place, [made("a")])["foreign"] == ["model.pt"]
+    for name in ("model.pt", "a_33_16_24.pt", "copy_33_16_24.pt", "of_others_33_16_24.pt"):
+        (place.folders[0] / name).write_bytes(b"x")
+    write_jsonl(place.stage.parent / "others" / MANIFEST, [{"file": "of_others_33_16_24.pt"}])
+    assert books(place, [made("a")])["foreign"] == ["copy_33_16_24.pt", "model.pt"]
 
 
 def test_the_program_takes_away_what_says_that_samples_of_other_models_are_done(place, tmp_path):

@@ -39,7 +39,7 @@ def test_torch_and_pillow_alone_read_every_file(folder):
 
 def test_the_reader_of_the_project_reads_a_file(folder):
     tokens = int(content().prompt_attention_mask.sum())
-    assert said("load_sample", folder) == [f"{content().prompt_raw} {tokens} tokens"]
+    assert said("load_sample", folder) == [f"{content().prompt_raw!r} {tokens} tokens"]
 
 
 def test_the_loader_yields_every_sample_once_an_epoch(folder):

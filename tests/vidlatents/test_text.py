@@ -39,9 +39,9 @@ def test_an_empty_prompt_is_the_end_mark_alone():
 
 def test_a_prompt_beyond_512_tokens_is_cut_with_a_warning():
     found = text_encoder().encode_one("word " * 5000)
-    warning = truncation({"id": "u1", "tokens": found.tokens, "full_tokens": found.full_tokens, "truncated": int(found.truncated)})
+    warning = truncation({"tokens": found.tokens, "full_tokens": found.full_tokens, "truncated": int(found.truncated)}, "u1")
     assert warning is not None and (found.tokens, warning.code, warning.where) == (512, "E_PROMPT_TRUNCATED", "u1")
-    assert truncation({"id": "u1", "tokens": 5, "full_tokens": 5, "truncated": 0}) is None
+    assert truncation({"tokens": 5, "full_tokens": 5, "truncated": 0}, "u1") is None
 
 
 def test_a_prompt_of_exactly_512_tokens_is_not_cut():

@@ -14,9 +14,11 @@ from reelmill.config import load
 from reelmill.estimate_latents import latents_of
 from reelmill.machine import usable_memory_bytes
 from tests.contract.test_contract_events import write_video
+from tests.once import made_once
 from tests.vidlatents.pairs import minimal, write_pair, write_records
 from tests.workflow.project import Project, jobs
 from vidlatents.__main__ import main as vidlatents
+from vidlatents.stage import MODEL_VERSION
 
 CONFIG = "run: small\nevents: {table: data/videos.csv, controls: true, work_shards: 1}\n"
 CONFIG += "latents:\n  weights: tiny\n  records: data/pairs/r.jsonl\n  work_shards: 2\n  device: cpu\n  events: true\n  missing_prompt: empty\n"
@@ -63,9 +65,13 @@ class LatentsProject(Project):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> LatentsProject:
     """A project whose latents are made, with one refusal that its gate allows. Tests that change it work on a copy."""
-    project = LatentsProject(tmp_path_factory.mktemp("w") / "latents")
-    project.said = project.ok("latents")
-    return project
+
+    def make(folder: Path) -> LatentsProject:
+        project = LatentsProject(folder / "latents")
+        project.said = project.ok("latents")
+        return project
+
+    return made_once(tmp_path_factory, "workflow-latents", make)
 
 
 @pytest.fixture
@@ -164,7 +170,7 @@ def test_a_changed_prompt_remakes_one_sample(project: LatentsProject) -> None:
 
 def test_weights_replaced_under_the_same_name_are_encoded_with_again_and_nothing_is_planned_again(project: LatentsProject) -> None:
     """A dry run tells: the weights differ in their time alone."""
-    shutil.copytree(project.results() / "latents_books" / "models" / "tiny-wan21", project.folder / "data" / "model")
+    shutil.copytree(project.results() / "latents_books" / "models" / f"tiny-wan21-{MODEL_VERSION}", project.folder / "data" / "model")
     project.write_config(CONFIG.replace("weights: tiny", "weights: data/model") + "  max_quarantined: 1\n")
     before = asked(project)
     (file,) = (project.folder / "data" / "model" / "vae").glob("*.safetensors")
