@@ -25,6 +25,7 @@ localrules:
     backgrounds,
     clips,
     events,
+    export,
     report,
     write_report,
     gate,
@@ -81,6 +82,12 @@ rule backgrounds:
 
 
 rule clips:
+    input:
+        all_of("clips") if CONFIG.clips else no_branch("clips"),
+
+
+# every run of clips ends in their export: the name that who wants it looks for
+rule export:
     input:
         all_of("clips") if CONFIG.clips else no_branch("clips"),
 
