@@ -179,7 +179,15 @@ def test_command_estimates_every_section_with_a_table(tmp_path: Path, capsys: py
 
 
 SECONDS = {"PLAN_SECONDS": 1.0, "RENDER_SECONDS": 24.0, "SAMPLE_SECONDS": 1.0, "FINISH_SECONDS": 4.0, "CONTROL_SECONDS": 3.0, "EXPORT_SECONDS": 1.0}
-SIZES = {"START_SECONDS": 10.0, "CLIP_BYTES": 900, "EXPORT_BYTES": 100, "CONTROL_BYTES": 100, "CLIP_INODES": 320, "CONTROL_INODES": 3, "FILES_PER_CLIP_SHARD": 7}
+SIZES = {
+    "START_SECONDS": 10.0,
+    "CLIP_BYTES": 900,
+    "EXPORT_BYTES": 100,
+    "CONTROL_BYTES": 100,
+    "CLIP_INODES": 320,
+    "CONTROL_INODES": 3,
+    "FILES_PER_CLIP_SHARD": 7,
+}
 
 
 def clips_of(monkeypatch: pytest.MonkeyPatch, count: int, clips_per_shard: int, samples: int = 64, **keys) -> estimate_assets.Part:
