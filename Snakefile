@@ -93,6 +93,7 @@ rule clips:
         all_of("clips") if CONFIG.clips else no_branch("clips"),
 
 
+# every run of clips ends in their export: the name that who wants it looks for
 rule export:
     input:
         all_of("clips") if CONFIG.clips else no_branch("clips"),

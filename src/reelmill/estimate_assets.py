@@ -30,8 +30,12 @@ RENDER_SECONDS, SAMPLE_SECONDS = 48.0, 0.94
 """CPU time to render a clip on the processor, by benchmarks/clips.py: at least, and for each sample. A GPU takes the most of it off."""
 FINISH_SECONDS, CONTROL_SECONDS = 4.5, 2.0
 """CPU time to composite and validate a clip, and to make its two control videos, by benchmarks/clips.py."""
-CLIP_BYTES, CONTROL_BYTES = 14_000_000, 500_000
-"""A render and the clip of it, which share what does not differ, and its control videos: the mean over the demo's."""
+EXPORT_SECONDS = 0.8
+"""CPU time to export a clip, by benchmarks/export.py."""
+CLIP_BYTES, CONTROL_BYTES, EXPORT_BYTES = 14_000_000, 500_000, 3_000_000
+"""A render and the clip of it, which share what does not differ, and its control videos: the mean over the demo's. Its part of an exported shard: between the
+demo's 2.1 MB and the 4.0 MB of noisy photos, by benchmarks/export.py.
+"""
 CLIP_INODES, CONTROL_INODES = 260, 3
 """Files and folders of a render, a clip and their plan, for 2.25 objects."""
 VOXEL_BYTES = 264_000
@@ -92,22 +96,27 @@ def panoramas_part(rows: int, limit: int, views: int, workers: int) -> Part:
 
 
 def clips_part(clips: ClipsConfig) -> Part:
-    """Return what so many clips will take, from plan to control videos. Nothing but the configuration is read."""
+    """Return what so many clips will take, from plan to control videos and export. Nothing but the configuration is read."""
     shards = -(-(clips.first + clips.count) // clips.clips_per_shard) - clips.first // clips.clips_per_shard
     scale = clips.frames * clips.size**2 / CLIP_PIXELS
     rendering = scale * (RENDER_SECONDS + SAMPLE_SECONDS * clips.render.samples)
     others = scale * (PLAN_SECONDS + FINISH_SECONDS + CONTROL_SECONDS * clips.controls)
-    jobs = (4 + clips.controls) * shards + 2
-    longest = max(rendering / clips.render.threads, others / clips.workers)
+    jobs = (4 + clips.controls) * shards + 3
+    a_clip = max(rendering / clips.render.threads, others / clips.workers)
+    shard, export = min(clips.count, clips.clips_per_shard) * a_clip, clips.count * scale * EXPORT_SECONDS / clips.workers
+    if shard >= export:
+        advice = f"clips_per_shard: {max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 / a_clip))} would make jobs of about half an hour"
+    else:
+        advice = f"that is the export: clips.workers: {math.ceil(clips.workers * export / (LONG_JOB_HOURS / 2 * 3600))} would make it half an hour"
     return Part(
         "clips",
         f"{clips.count:,} clips of {clips.split}",
         jobs,
-        (clips.count * (rendering + others) + jobs * START_SECONDS) / 3600,
-        (min(clips.count, clips.clips_per_shard) * longest + START_SECONDS) / 3600,
-        round(clips.count * scale * (CLIP_BYTES + CONTROL_BYTES * clips.controls)),
+        (clips.count * (rendering + others + scale * EXPORT_SECONDS) + jobs * START_SECONDS) / 3600,
+        (max(shard, export) + START_SECONDS) / 3600,
+        round(clips.count * scale * (CLIP_BYTES + EXPORT_BYTES + CONTROL_BYTES * clips.controls)),
         round(clips.count * (CLIP_INODES * clips.frames / 32 + CONTROL_INODES * clips.controls)) + shards * FILES_PER_CLIP_SHARD,
-        f"clips_per_shard: {max(1, math.floor(LONG_JOB_HOURS / 2 * 3600 / longest))} would make jobs of about half an hour",
+        advice,
     )
 
 

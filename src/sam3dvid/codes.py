@@ -51,7 +51,7 @@ CODES: dict[str, str] = {
     "bad_clip": "A clip's file is not of the kind, form or shape that the format has.",
     # exports
     "bad_export": "The index of an export is missing, was changed, or is of another kind.",
-    "foreign_export": "Files that bear the names of an export stand in the folder, and nothing says that an export wrote them.",
+    "foreign_export": "A file that bears a name which an export, or `ship`, would write is there, and nothing says that it wrote it.",
     "other_split": "An export of the other split stands in the folder.",
     "low_psnr": "A frame's JPEG comes less near to its PNG than the format expects.",
     # downloads
@@ -104,7 +104,7 @@ HINTS: dict[str, str] = {
     "invalid_clip": "see python -m sam3dvid.validate; if the dataset's files were not touched, report it with the log",
     "bad_clip": "see what python -m sam3dvid.validate says of the dataset, then make the clip again",
     "bad_export": "export into the folder again: shards that are whole are kept",
-    "foreign_export": "name another folder, or move these files away: nothing was changed",
+    "foreign_export": "give another name, or move what is there away: nothing was changed",
     "other_split": "name another folder: one holds one split",
     "low_psnr": "see the clips named: renders that are not denoised and noisy photos do it; to export them all the same, set psnr to warn",
     "download_failed": "look at the network and the server, then run the same command: what is complete is kept",

@@ -56,8 +56,8 @@ Sample = tuple[str, Picture, Picture, dict[str, Any]]
 class ExportError(ValueError):
     """A shard or a voxels file that is not in order.   where : the file, and the member in it.   found, expected : what is wrong. Its text says what to do."""
 
-    def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f"{where}: {found}, expected {expected}: {HINT}")
+    def __init__(self, where: str, found: str, expected: str, hint: str = HINT) -> None:
+        super().__init__(f"{where}: {found}, expected {expected}: {hint}")
         self.where, self.found, self.expected = where, found, expected
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,7 +146,9 @@ def open_voxels(npz: str | os.PathLike[str]) -> np.lib.npyio.NpzFile:
 
 def _voxels(archive: Mapping[str, NDArray[np.uint8]], asset_id: str, where: str) -> NDArray[np.bool_]:
     if asset_id not in archive:
-        raise ExportError(where, f"no asset {asset_id}", "an asset of the split's clips")
+        raise ExportError(
+            where, f"no asset {asset_id}", "an asset of the split's clips", "take asset_id from a sample's objects; for all ids: list(open_voxels(npz))"
+        )
     count = int(np.prod(GRID))
     try:
         packed = array_of(archive, asset_id) if isinstance(archive, np.lib.npyio.NpzFile) else archive[asset_id]

@@ -88,7 +88,7 @@ class Record:
                 path.unlink()
                 say(f"{path.name}: not in this plan: removed")
             elif not (self.plan.owns(path.name) or path.name.startswith(RECORD_NAME) or path.name in self.plan.beside):
-                say(f"{path}: is none of this step's files: left as it is")
+                say(f"{path}: is none of this step's files: left as it is, a fault for whoever verifies this folder")
 
     def add(self, name: str, entry: Json) -> None:
         """Note a finished shard."""
@@ -124,7 +124,7 @@ def other_plan(folder: Path, found: str | Json, plan: Json) -> DataError:
 
 
 def _words(plan: Mapping[str, Json]) -> str:
-    return f"the plan {plan['digest'][:8]} (version {plan['version']}) of {plan['units']} in {plan['shards']} shards of {plan['per_shard']}"
+    return f"the plan {plan['digest'][:8]} (version {plan['version']}): {plan['units']} items in tars of {plan['per_shard']}"
 
 
 @contextmanager

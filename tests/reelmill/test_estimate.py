@@ -178,40 +178,48 @@ def test_command_estimates_every_section_with_a_table(tmp_path: Path, capsys: py
     assert "assets    1 assets, their files 1.0 MiB" in said and "pool      2 panoramas, 8 views" in said
 
 
-SECONDS = {"PLAN_SECONDS": 1.0, "RENDER_SECONDS": 24.0, "SAMPLE_SECONDS": 1.0, "FINISH_SECONDS": 4.0, "CONTROL_SECONDS": 3.0, "START_SECONDS": 10.0}
-SIZES = {"CLIP_BYTES": 1000, "CONTROL_BYTES": 100, "CLIP_INODES": 320, "CONTROL_INODES": 3, "FILES_PER_CLIP_SHARD": 7}
+SECONDS = {"PLAN_SECONDS": 1.0, "RENDER_SECONDS": 24.0, "SAMPLE_SECONDS": 1.0, "FINISH_SECONDS": 4.0, "CONTROL_SECONDS": 3.0, "EXPORT_SECONDS": 1.0}
+SIZES = {
+    "START_SECONDS": 10.0,
+    "CLIP_BYTES": 900,
+    "EXPORT_BYTES": 100,
+    "CONTROL_BYTES": 100,
+    "CLIP_INODES": 320,
+    "CONTROL_INODES": 3,
+    "FILES_PER_CLIP_SHARD": 7,
+}
 
 
 def clips_of(monkeypatch: pytest.MonkeyPatch, count: int, clips_per_shard: int, samples: int = 64, **keys) -> estimate_assets.Part:
-    """Return what clips take if one of whole size costs 88 s to render with 64 samples, and 5 s to plan and finish."""
+    """Return what clips take if one of whole size costs 88 s to render with 64 samples, 5 s to plan and finish, and 1 s to export."""
     for name, value in (SECONDS | SIZES).items():
         monkeypatch.setattr(estimate_assets, name, value)
     config = ClipsConfig(split="eval", count=count, clips_per_shard=clips_per_shard, render=RenderConfig(samples=samples), **keys)
     return estimate_assets.clips_part(config)
 
 
-def test_clips_are_four_jobs_for_every_shard_begun_or_five_with_controls_and_two_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [clips_of(monkeypatch, count, 100).jobs for count in (1, 100, 101)] == [6, 6, 10]
-    assert clips_of(monkeypatch, 101, 100, controls=True).jobs == 12
-    assert clips_of(monkeypatch, 100, 100, first=99).jobs == 10, "a run that begins within a shard ends within another"
+def test_clips_are_four_jobs_for_every_shard_begun_or_five_with_controls_and_three_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [clips_of(monkeypatch, count, 100).jobs for count in (1, 100, 101)] == [7, 7, 11]
+    assert clips_of(monkeypatch, 101, 100, controls=True).jobs == 13
+    assert clips_of(monkeypatch, 100, 100, first=99).jobs == 11, "a run that begins within a shard ends within another"
 
 
 def test_clips_cost_time_and_disk_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     part = clips_of(monkeypatch, 250, 100)
     assert part.what == "250 clips of eval" and part.bytes == 250_000 and part.inodes == 250 * 320 + 3 * 7
-    assert part.cpu_hours * 3600 == pytest.approx(250 * (88 + 5) + 14 * 10)
+    assert part.cpu_hours * 3600 == pytest.approx(250 * (88 + 5 + 1) + 15 * 10)
     assert part.job_hours * 3600 == pytest.approx(100 * 88 / 2 + 10), "the job that renders, on its two threads"
 
 
 def test_controls_cost_time_and_disk_too(monkeypatch: pytest.MonkeyPatch) -> None:
     part = clips_of(monkeypatch, 10, 10, controls=True)
-    assert part.cpu_hours * 3600 == pytest.approx(10 * (88 + 5 + 3) + 7 * 10)
+    assert part.cpu_hours * 3600 == pytest.approx(10 * (88 + 5 + 3 + 1) + 8 * 10)
     assert (part.bytes, part.inodes) == (11_000, 10 * (320 + 3) + 7)
 
 
 def test_fewer_samples_cost_less_and_more_threads_shorten_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     few = clips_of(monkeypatch, 100, 100, samples=8)
-    assert few.cpu_hours * 3600 == pytest.approx(100 * (32 + 5) + 6 * 10)
+    assert few.cpu_hours * 3600 == pytest.approx(100 * (32 + 5 + 1) + 7 * 10)
     assert few.job_hours * 3600 == pytest.approx(100 * 32 / 2 + 10)
 
 
@@ -225,7 +233,12 @@ def test_long_job_of_clips_is_a_warning_with_shards_of_half_an_hour(monkeypatch:
     disk = Disk(Path("/disk"), GIB, None)
     warned = [line for line in estimate_assets.lines(clips_of(monkeypatch, 9000, 900), disk, 4.0) if line.startswith("warning")]
     assert warned == ["warning   the longest job takes 11.0 h: clips_per_shard: 40 would make jobs of about half an hour"]
-    assert len(estimate_assets.lines(clips_of(monkeypatch, 9000, 40), disk, 4.0)) == 4
+    assert len(estimate_assets.lines(clips_of(monkeypatch, 3000, 40), disk, 4.0)) == 4
+
+
+def test_long_export_is_a_warning_with_workers_since_it_is_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned = [line for line in estimate_assets.lines(clips_of(monkeypatch, 14_400, 40), Disk(Path("/disk"), GIB, None), 4.0) if line.startswith("warning")]
+    assert warned == ["warning   the longest job takes 4.0 h: that is the export: clips.workers: 8 would make it half an hour"]
 
 
 def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,4 +249,4 @@ def test_command_estimates_clips_from_the_configuration_alone(tmp_path: Path, ca
         "  clips_per_shard: 1000\n"
     )
     assert main(["estimate", "--configfile", str(config)]) == 0
-    assert "clips     10,000 clips of train\njobs      42\n" in capsys.readouterr().out
+    assert "clips     10,000 clips of train\njobs      43\n" in capsys.readouterr().out

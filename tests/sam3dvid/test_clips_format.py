@@ -21,6 +21,7 @@ from tests.sam3dvid.handmade_exports import painted, write_tar, write_voxels
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/clips_format.md"
+EXPORT = "results/demo/export/eval"
 IDS = [f"{number:08d}" for number in (0, 3, 12, 31, 100)]
 needs_webdataset = pytest.mark.skipif(importlib.util.find_spec("webdataset") is None, reason="webdataset is not installed: what it reads is not tried")
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: the example of a data set is not tried")
@@ -38,13 +39,13 @@ def run_block(word, folder, more=""):
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory):
-    """Return a folder with an export of five clips in three shards at export/train."""
+    """Return a folder with an export of five clips in three shards where the demo's is."""
     folder = tmp_path_factory.mktemp("page")
     for number, ids in enumerate((IDS[:2], IDS[2:3], IDS[3:])):
-        write_tar(folder / f"export/train/train-{number:06d}.tar", [member for clip_id in ids for member in painted(clip_id)])
+        write_tar(folder / EXPORT / f"eval-{number:06d}.tar", [member for clip_id in ids for member in painted(clip_id)])
     cup = np.zeros((64, 64, 64), bool)
     cup[1, 2, 3] = True
-    write_voxels(folder / "export/train/voxels_train.npz", {"cup": cup})
+    write_voxels(folder / EXPORT / "voxels_eval.npz", {"cup": cup})
     return folder
 
 
@@ -52,7 +53,7 @@ def export(tmp_path_factory):
 
 
 def test_the_loader_of_the_dataset_finds_voxel_centres_on_the_silhouette(tmp_path):
-    write_dataset(tmp_path / "dataset", (Clip("eval", "00000000", (0,), "ph_meadow_v0"),), 2, 512)
+    write_dataset(tmp_path / "results/demo/dataset", (Clip("eval", "00000025", (0,), "ph_meadow_v0"),), 2, 512)
     said = run_block("voxel centers on amodal mask", tmp_path, "print(rgb.shape, depth.dtype, (visible_k == np.isfinite(depth)).all())\n").splitlines()
     share = re.fullmatch(r"voxel centers on amodal mask: (.*)", said[0])
     assert share is not None and float(share[1]) > 0.9
@@ -60,8 +61,9 @@ def test_the_loader_of_the_dataset_finds_voxel_centres_on_the_silhouette(tmp_pat
 
 
 def test_the_lines_on_meshes_give_the_canonical_vertices(tmp_path):
-    write_dataset(tmp_path / "dataset", (Clip("eval", "00000000", (0,), "ph_meadow_v0"),), 2, 16)
-    (tmp_path / "dataset/assets/eval" / asset_id("eval", 0)).rename(tmp_path / "dataset/assets/eval/cup")
+    write_dataset(tmp_path / "results/demo/dataset", (Clip("eval", "00000025", (0,), "ph_meadow_v0"),), 2, 16)
+    assets = tmp_path / "results/demo/dataset/assets/eval"
+    (assets / asset_id("eval", 0)).rename(assets / "plate")
     said = run_block("canonical_from_gltf", tmp_path, "print([round(float(side), 6) for side in abs(x_o).max(axis=0)])\n")
     # the corner is 1 long in x, 0.7 in y and 0.5 in z
     assert said.splitlines()[1] == "[0.5, 0.35, 0.25]"
@@ -99,13 +101,13 @@ def as_webdataset(path, *decoders):
 
 @needs_webdataset
 def test_webdatasets_own_decoder_turns_masks_into_three_channels(export):
-    first = as_webdataset(export / "export/train/train-000000.tar", "rgb8")[0]
+    first = as_webdataset(export / EXPORT / "eval-000000.tar", "rgb8")[0]
     assert first["visible.005.png"].shape == (16, 16, 3)
 
 
 @needs_webdataset
 def test_webdataset_reads_the_same_clips_pixels_and_json_as_the_reader(export):
-    path = export / "export/train/train-000000.tar"
+    path = export / EXPORT / "eval-000000.tar"
 
     def masks(key, data):
         return np.asarray(Image.open(io.BytesIO(data))) if key.endswith(".png") else None
@@ -135,8 +137,7 @@ def test_webdataset_takes_a_dot_in_an_id_for_a_part_of_the_members_name(tmp_path
 @needs_webdataset
 def test_the_lines_on_webdataset_yield_each_clip_with_its_masks(export):
     lines = sorted(run_block("masks_as_they_are", export).splitlines())
-    # shards 0 and 1 stand on the page
-    assert lines == [f"{clip_id} (32, 16, 16, 3) (32, 16, 16) uint8 1" for clip_id in IDS[:3]]
+    assert lines == [f"{clip_id} (32, 16, 16, 3) (32, 16, 16) uint8 1" for clip_id in IDS]
 
 
 @needs_torch
@@ -145,7 +146,7 @@ def test_webdatasets_pipeline_in_several_workers_yields_each_clip_once(export, t
     program = """
 import sys
 import webdataset as wds
-shards = "export/train/train-{000000..000002}.tar"
+shards = "results/demo/export/eval/eval-{000000..000002}.tar"
 dataset = wds.WebDataset(shards, shardshuffle=10, nodesplitter=wds.split_by_node).shuffle(4).to_tuple("__key__", "json")
 print(sorted(key for key, info in wds.WebLoader(dataset, batch_size=None, num_workers=3)))
 """

@@ -166,7 +166,7 @@ def test_foreign_file_of_an_export_s_name_is_never_overwritten(kept, tmp_path, c
     out.mkdir()
     (out / name).write_text("mine")
     export(kept[0], out, "--replan", code=2)
-    assert f"{name}: there without" in (said := capsys.readouterr().err) and "[foreign_export]" in said
+    assert f"{name}: there, and no export wrote it" in (said := capsys.readouterr().err) and "[foreign_export]" in said
     assert (out / name).read_text() == "mine" and len(list(out.iterdir())) == 1
 
 

@@ -210,6 +210,26 @@ def test_second_process_that_writes_the_same_tar_is_refused(kept, tmp_path, caps
     assert "[fault_busy]" in capsys.readouterr().err and not (tmp_path / "eval.tar").exists()
 
 
+@pytest.mark.parametrize("foreign", ["eval.tar", "eval.tar.sha256"])
+@pytest.mark.parametrize("text", [b"mine\n", b"", b"\0" * 10240])
+def test_file_that_ship_did_not_write_is_never_replaced(kept, tmp_path, capsys, foreign, text):
+    (tmp_path / foreign).write_bytes(text)
+    ship(kept, tmp_path / "eval.tar", code=2)
+    said = capsys.readouterr().err
+    assert f"{foreign}: there, and not written by ship" in said and "[foreign_export]" in said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith(".lock")} == {foreign: text}
+
+
+def test_shard_of_an_export_is_never_replaced_and_an_earlier_tar_of_ship_is(kept, tmp_path):
+    assert main([f"--dataset={kept}", "--split=eval", f"--out={tmp_path / 'export'}", "--any-size"]) == 0
+    shard = tmp_path / "export" / "eval-000000.tar"
+    before = shard.read_bytes()
+    ship(kept, shard, code=2)
+    assert shard.read_bytes() == before
+    first = ship(kept, tmp_path / "eval.tar").read_bytes()
+    assert ship(kept, tmp_path / "eval.tar").read_bytes() == first
+
+
 def test_name_of_two_lines_is_refused(kept, tmp_path, capsys):
     ship(kept, tmp_path / "a\nb.tar", code=2)
     assert "a path without line breaks" in capsys.readouterr().err and list(tmp_path.iterdir()) == []

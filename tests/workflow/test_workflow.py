@@ -18,6 +18,7 @@ from eventvox.release_check import verify_release
 from shardwork.jsonio import read_json, read_jsonl
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
+from tests.once import made_once
 from tests.workflow.project import ROOT, SNAKEMAKE, Project, jobs
 
 NOTHING = "Nothing to be done"
@@ -26,9 +27,13 @@ NOTHING = "Nothing to be done"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project that ran once, in a folder whose name breaks careless shells. Tests that change it work on a copy."""
-    project = Project(tmp_path_factory.mktemp("w") / "sp ace's dir $(id)")
-    project.ok()
-    return project
+
+    def make(folder: Path) -> Project:
+        project = Project(folder / "sp ace's dir $(id)")
+        project.ok()
+        return project
+
+    return made_once(tmp_path_factory, "workflow-events", make)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from sam3dvid.backgrounds.pool import verify_pool
 from shardwork.jsonio import read_json
 from shardwork.shards import shard_of
 from tests.contract.test_contract_assets import write_box, write_points
+from tests.once import made_once
 from tests.workflow.project import RUN_SECONDS, Project, jobs
 
 ASSETS = ("box_a", "-dash", "NA")
@@ -72,9 +73,13 @@ class AssetsProject(Project):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
     """A project that ran once. Tests that change it work on a copy."""
-    project = AssetsProject(tmp_path_factory.mktemp("w") / "it's here")
-    project.ok()
-    return project
+
+    def make(folder: Path) -> AssetsProject:
+        project = AssetsProject(folder / "it's here")
+        project.ok()
+        return project
+
+    return made_once(tmp_path_factory, "workflow-assets", make)
 
 
 @pytest.fixture

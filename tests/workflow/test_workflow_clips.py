@@ -19,6 +19,7 @@ from sam3dvid.export.verify import verify_export
 from sam3dvid.plan.picture import SIDE, TEXT_HEIGHT
 from sam3dvid.validate import Choice, roundtrip, validate_dataset
 from sam3dvid.validate.determinism import Again
+from tests.once import made_once
 from tests.sam3dvid.stock import pool_row, write_pool
 from tests.workflow.project import ROOT, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
@@ -34,11 +35,15 @@ CLIPS += "  controls: true\n  render: {samples: 2}\n"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
-    """A project whose clips are planned. Tests that change it work on a copy."""
-    project = AssetsProject(tmp_path_factory.mktemp("w") / "clips", names=ASSETS)
-    project.write_config(CLIPS)
-    project.ok()
-    return project
+    """A project that ran once. Tests that change it work on a copy."""
+
+    def make(folder: Path) -> AssetsProject:
+        project = AssetsProject(folder / "clips", names=ASSETS)
+        project.write_config(CLIPS)
+        project.ok()
+        return project
+
+    return made_once(tmp_path_factory, "workflow-clips", make)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def run_export(args: argparse.Namespace) -> int:
     index = export_split(args.dataset, args.split, args.out, export_settings(args), PackOptions(args.workers, args.replan))
     left_out = f", {len(index['left_out'])} clips left out" if index["left_out"] else ""
     releasable = "all may be released" if index["releasable"] else "some may not be released: see refusals in index.json"
-    print(plain(f"{args.out}: {index['samples']} clips in {len(index['shards'])} shards, PSNR {index['psnr']['min_db']} dB or more{left_out}; {releasable}"))
+    print(plain(f"{args.out}: {index['samples']} clips in {len(index['shards'])} tars, PSNR {index['psnr']['min_db']} dB or more{left_out}; {releasable}"))
     return EXIT_OK
 
 

@@ -123,7 +123,7 @@ def read_index(folder: Path) -> dict[str, Json]:
     """Return what the index of an export says. Raises DataError (bad_export, bad_json) for one that is missing, changed or of another kind."""
     path = folder / EXPORT_INDEX
     if not path.is_file():
-        raise bad_index(path, "no such file", "the index that an export writes last")
+        raise bad_index(path, "no such file", "the index that an export writes last into its folder, such as export/eval")
     found: dict[str, Json] | None = unseal(read_json(path))
     if found is None:
         raise bad_index(path, "not what its seal says: it was changed", "the index as it was written")

@@ -97,7 +97,7 @@ def check_folder(out: Path, split: str, plan: Plan | None = None, replan: bool =
         raise _other_split(out / EXPORT_INDEX, index["split"], split)
     claimed = [*ours, *(name for name in (EXPORT_INDEX, RECORD_NAME) if name in names)]
     if index is None and record is None and claimed:
-        found = f"there without {RECORD_NAME}" if RECORD_NAME not in names else f"there with a {RECORD_NAME} that cannot be read"
+        found = "there, and no export wrote it" if RECORD_NAME not in names else f"there with a {RECORD_NAME} that cannot be read"
         raise _foreign(out / claimed[0], found)
     if index is not None and plan is not None and not replan and index["plan"] != plan.as_json():
         raise other_plan(out, index["plan"], plan.as_json())

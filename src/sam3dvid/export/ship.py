@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sam3dvid.codes import AssetRefused
+from sam3dvid.codes import HINTS, AssetRefused
 from sam3dvid.composite.rendered import frame_names
 from sam3dvid.export.clips import Clip, bad_clip, read_clip, read_clip_ids
 from sam3dvid.export.pins import Look, changed
@@ -97,8 +99,8 @@ def ship_split(dataset: Path, split: str, out: Path, settings: ExportSettings) -
     settings : which clips are taken; what concerns shards has no part in it.
     The tar is not compressed: its pictures are already. Members are sorted by path, with fixed fields; links within the dataset are followed.
     What is packed is what was looked at: JSON to the byte, of other files the size, time and inode.
-    Raises DataError (bad_argument, member_changed), AssetRefused (bad_clip, bad_asset) for what is missing, empty, leads out of the dataset or does not
-    belong into a clip's folder, Fault (fault_busy).
+    Raises DataError (bad_argument, member_changed, foreign_export for a file in its place that is no shipped split), AssetRefused (bad_clip, bad_asset) for
+    what is missing, empty, leads out of the dataset or does not belong into a clip's folder, Fault (fault_busy).
     """
     if out.suffix != ".tar":
         raise DataError("bad_argument", "--out", ascii(str(out)), "a name that ends in .tar", "name the file to write")
@@ -106,11 +108,33 @@ def ship_split(dataset: Path, split: str, out: Path, settings: ExportSettings) -
     chosen = _choose(dataset, split, settings)
     checksum = out.with_name(f"{out.name}.sha256")
     with held_lock(out.with_name(f".{out.name}.lock"), out, "tar"):
+        _check_ours(out, checksum)
         clear_temporary(out.parent, lambda name: name in (out.name, checksum.name))
         retract(checksum)
         written = write_tar(out, chosen.members())
         write_bytes(checksum, f"{written.sha256}  {out.name}\n".encode())
     return Shipped(written, len(chosen.clips), len(chosen.assets), chosen.refused, chosen.left_out)
+
+
+def _check_ours(out: Path, checksum: Path) -> None:
+    """Raise DataError (foreign_export) where a file to write is there already and is none that `ship_split` wrote, or began to."""
+    for path, ours in ((out, _is_shipped), (checksum, _is_checksum)):
+        if os.path.lexists(path) and not ours(path):
+            raise DataError("foreign_export", path, "there, and not written by ship", "a new name, or that of an earlier ship", HINTS["foreign_export"])
+
+
+def _is_shipped(path: Path) -> bool:
+    try:
+        with tarfile.open(path, "r:") as tar:
+            first = tar.next()
+    except (tarfile.TarError, FileNotFoundError, IsADirectoryError):  # a link that leads nowhere is not found
+        return False
+    return first is not None and first.name.startswith(f"{ROOT}/")
+
+
+def _is_checksum(path: Path) -> bool:
+    named = path.name.removesuffix(".sha256").encode()
+    return path.is_file() and re.fullmatch(rb"[0-9a-f]{64}  " + re.escape(named) + rb"\n", path.read_bytes()) is not None
 
 
 def _choose(dataset: Path, split: str, settings: ExportSettings) -> _Chosen:
