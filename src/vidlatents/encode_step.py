@@ -114,8 +114,11 @@ class Encoder:
                 raise
             raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, row["video"]) from error
         content = Content(found.video, found.control, embed, mask, picture(pair.rgb[0]), sample.prompt)
-        save_sample(out, content)
-        return self._noted(item, out, {"adopted": 0, "tiling": found.tiling.as_json() if found.tiling else None, "vae": self.model.card.short})
+        made: Fields = {"adopted": 0, "tiling": found.tiling.as_json() if found.tiling else None, "vae": self.model.card.short}
+        fields: Fields = {}
+        # noted before it has its name: one that a kill leaves with its name has its note, so that nothing of it must be guessed
+        save_sample(out, content, lambda whole: fields.update(self._noted(item, whole, made)))
+        return fields
 
     def adopt(self, item: Item) -> Fields | None:
         """Return the fields of a file that was made for this very item, or that no note is about and that verification in full cannot tell from one."""
@@ -133,9 +136,9 @@ class Encoder:
     def _note(self, item: Item) -> Path:
         return sidecar_of(self.notes or self.place.stage / "notes", item.id)
 
-    def _noted(self, item: Item, out: Path, made: Fields) -> Fields:
-        """Return a finished sample's fields, once they are noted.   made : how, as far as it is known: of an adopted file not even the autoencoder is."""
-        xxh3, sha256 = both_digests(out)
+    def _noted(self, item: Item, path: Path, made: Fields) -> Fields:
+        """Return a whole sample's fields, once they are noted.   made : how, as far as it is known: of an adopted file not even the autoencoder is."""
+        xxh3, sha256 = both_digests(path)
         models: Fields = {"text_encoder": self.text.short, "tiny": int(self.model.card.tiny or self.text.tiny)}
         fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, **models, **made, "sha256": sha256}
         write_json(self._note(item), seal({"fields": fields, "fingerprint": item.fingerprint, "xxh3": xxh3}))

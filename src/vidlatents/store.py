@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -60,10 +61,10 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu", copy=True).contiguous().clone()
 
 
-def save_sample(path: Path, content: Content) -> None:
+def save_sample(path: Path, content: Content, note: Callable[[Path], None] = lambda path: None) -> None:
     """Write a sample's file atomically; its bytes depend on the content alone. Raises DataError (E_NONFINITE), and Fault or OSError as files do.
 
-    The temporary name does not end in .pt, and the file is read back whole before it gets its own name.
+    The temporary name does not end in .pt, and the file is read back whole before it gets its own name.   note : called with the whole file before that.
     """
     for name in TENSORS[:3]:
         if not bool(torch.isfinite(getattr(content, name)).all()):
@@ -74,7 +75,12 @@ def save_sample(path: Path, content: Content) -> None:
     values["prompt_raw"], values["control_type"] = content.prompt_raw, CONTROL_TYPE
     data = io.BytesIO()  # given a path, torch writes its name into the bytes; given a file on a full disk, it hides the system's error behind one of its own
     torch.save(values, data)
-    with atomic_path(path, _check_whole) as temp, open(temp, "wb") as file:
+
+    def check(temp: Path) -> None:
+        _check_whole(temp)
+        note(temp)
+
+    with atomic_path(path, check) as temp, open(temp, "wb") as file:
         file.write(data.getbuffer())
 
 
