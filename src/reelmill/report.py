@@ -68,7 +68,8 @@ def as_text(summary: Json) -> str:
     lines = [f"{summary['branch']}: {summary['passed']} of {summary['items']} passed, {summary['quarantined']} quarantined"]
     totals = summary["totals"]
     counts = " -> ".join(f"{totals[name]:,} {words}" for name, words in TOTALS.items() if words and name in totals)
-    lines.append(f"  {counts or 'nothing'}, {totals['bytes'] / 2**20:,.1f} MiB")
+    size = f", {totals['bytes'] / 2**20:,.1f} MiB" if totals["bytes"] else ""  # of steps whose files stand in lines of their own there are none
+    lines.append(f"  {counts or 'nothing'}{size}")
     lines += [f"  {step}: {of['items']:,} files, {of['bytes'] / 2**20:,.1f} MiB" for step, of in totals.items() if isinstance(of, dict)]
     if totals.get("clipped"):
         lines.append(f"  {totals['clipped']:,} voxel values were beyond int16 and are clipped")
