@@ -171,7 +171,7 @@ def test_a_changed_prompt_remakes_one_sample(project: LatentsProject) -> None:
 def test_weights_replaced_under_the_same_name_are_encoded_with_again_and_nothing_is_planned_again(project: LatentsProject) -> None:
     """A dry run tells: the weights differ in their time alone."""
     shutil.copytree(project.results() / "latents_books" / "models" / f"tiny-wan21-{MODEL_VERSION}", project.folder / "data" / "model")
-    project.write_config(CONFIG.replace("weights: tiny", "weights: data/model") + "  max_quarantined: 1\n")
+    project.write_config(CONFIG.replace("weights: tiny", "weights: data/model"))
     before = asked(project)
     (file,) = (project.folder / "data" / "model" / "vae").glob("*.safetensors")
     os.utime(file, ns=(1, 1))
@@ -197,7 +197,7 @@ def asked(project: LatentsProject) -> set[tuple[str, str]]:
         ("run: r\nlatents: {weights: tiny, records: data/pairs/r.jsonl, sizes: 10x16}\n", "E_MULTIPLE"),
     ],
 )
-def test_a_wrong_configuration_is_named_before_anything_starts(finished: LatentsProject, text: str, found: str) -> None:
-    (finished.folder / "wrong.yaml").write_text(text)
-    done = finished.run("--dry-run", "--configfile", "wrong.yaml")
+def test_a_wrong_configuration_is_named_before_anything_starts(finished: LatentsProject, tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "wrong.yaml").write_text(text)
+    done = finished.run("--dry-run", "--configfile", str(tmp_path / "wrong.yaml"))
     assert done.returncode != 0 and found in done.stderr, done.stderr
