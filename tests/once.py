@@ -18,6 +18,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     """Return what `make` made in a folder that is not there yet: the first worker that asks calls it, those that ask meanwhile wait, all get its value.
 
     name : of the folder, for one thing only.   make : returns what can be pickled. If it fails, the next worker tries in another folder.
+    Nothing may write into what is made, not even a run that finds nothing to do (it takes a lock): tests that do work on a copy.
     """
     own = factory.getbasetemp()
     whole = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # of the run: pytest-xdist gives each worker a folder in it

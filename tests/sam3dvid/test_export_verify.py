@@ -203,7 +203,7 @@ def test_index_that_is_none_is_named(out, data):
 
 def test_missing_index_is_named(out):
     (out / "index.json").unlink()
-    assert told(out) == "index.json: no such file, expected the index that an export writes last"
+    assert told(out) == "index.json: no such file, expected the index that an export writes last into its folder, such as export/eval"
 
 
 def test_index_of_an_earlier_export_is_named_by_the_shard_that_differs(dataset, out, kept):

@@ -58,13 +58,13 @@ def test_run_packs_a_release_that_sha256sum_and_our_verifier_accept(finished: Pr
     assert verify_release(release) == []
 
 
-def test_run_ends_with_where_its_results_and_its_release_are(finished: Project) -> None:
-    said = finished.ok("--forcerun", "gate")
+def test_run_ends_with_where_its_results_and_its_release_are(project: Project) -> None:
+    said = project.ok("--forcerun", "gate")
     assert "events: 4 of 4 passed" in said and "  dataset: results/small/events_release/\n" in said
 
 
-def test_second_run_does_nothing(finished: Project) -> None:
-    assert NOTHING in finished.ok()
+def test_second_run_does_nothing(project: Project) -> None:
+    assert NOTHING in project.ok()
 
 
 def test_run_from_another_folder_does_nothing_more(finished: Project, tmp_path: Path) -> None:
@@ -350,9 +350,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_clear_line_before_anything_runs(finished: Project, name: str) -> None:
+def test_bad_input_is_one_clear_line_before_anything_runs(finished: Project, tmp_path: Path, name: str) -> None:
     text, part = BAD[name]
-    config = finished.folder / "config" / "bad.yaml"
+    config = tmp_path / "bad.yaml"
     config.write_text(text)
     done = finished.run("--configfile", str(config))
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line and not line.startswith(("Using", "host:"))]

@@ -74,7 +74,10 @@ def test_run_plans_every_clip_and_draws_the_first_six(finished: AssetsProject) -
     assert list(plans(finished)) == [f"{index:08d}" for index in range(COUNT)]
     assert sheet_size(finished) == (4 * SIDE, 6 * (SIDE + TEXT_HEIGHT) + 5 * 2), "six panels, and a line of 2 px between any two"
     assert f"clips: {COUNT} of {COUNT} passed" in (finished.results() / "report" / "clips.txt").read_text()
-    assert "Nothing to be done" in finished.ok()
+
+
+def test_second_run_of_clips_does_nothing(project: AssetsProject) -> None:
+    assert "Nothing to be done" in project.ok()
 
 
 def clips(project: AssetsProject) -> dict[str, bytes]:
