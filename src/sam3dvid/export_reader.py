@@ -35,7 +35,10 @@ MEMBERS = {*(f"rgb.{t:03d}.jpg" for t in range(FRAMES)), *(f"visible.{t:03d}.png
 """Members of a sample, less the clip's id and a dot: 65."""
 MODES = {"rgb": ("JPEG", "RGB"), "visible": ("PNG", "L")}
 """Picture -> its format and Pillow's mode."""
-NO_PICTURE = (OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, Image.DecompressionBombError)
+NO_PICTURE = (
+    *(OSError, EOFError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
+    *(struct.error, zlib.error, Image.DecompressionBombError),
+)
 """What Pillow makes of damaged bytes in memory."""
 NO_ARCHIVE = (
     *(ValueError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, SyntaxError),

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sam3dvid.export.clips import Clip, fingerprint_of, read_clip, sample_json
-from sam3dvid.export.pictures import NO_PICTURE, psnr_db
+from sam3dvid.export.pictures import psnr_db
 from sam3dvid.export.rights import Rights, asset_rights
 from sam3dvid.export.voxels import packed_voxels, voxels_path
+from sam3dvid.export_reader import NO_PICTURE
 from sam3dvid.stage import EXPORT_INDEX
 from shardwork.errors import DataError, Problem, plain
 from shardwork.jsonio import Json, dumps, loads

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, features
 
 from sam3dvid.export.clips import bad_clip
+from sam3dvid.export_reader import NO_PICTURE
 from shardwork.jsonio import Json
 
 Picture = NDArray[np.uint8]
@@ -31,8 +32,6 @@ PIXELS_ALONE = {b"IHDR", b"IDAT", b"IEND"}
 TRANSPARENCY, ANIMATION = b"tRNS", b"acTL"
 GRAY, RGB, PALETTE = 0, 2, 3
 """Colour types of a PNG file's header."""
-NO_PICTURE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
-"""What Pillow makes of damaged bytes in memory."""
 
 
 def encoders() -> dict[str, Json]:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin
 
+from sam3dvid.export_reader import NO_PICTURE
+
 QUALITY = 95
 LUMINANCE = (
     *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55),
@@ -43,7 +45,7 @@ def form_fault(data: bytes) -> tuple[str, str]:
     """
     try:
         image = Image.open(io.BytesIO(data), formats=["JPEG"])
-    except (OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, Image.DecompressionBombError):
+    except NO_PICTURE:
         return "", ""
     if not isinstance(image, JpegImagePlugin.JpegImageFile) or image.mode != "RGB":
         return "", ""
