@@ -299,6 +299,9 @@ for layout in LATENT_ROWS:
             f"write_latents_manifest_{layout}"
         input:
             manifests=BRANCHES[f"latents_{layout}"]["manifests"],
+            # Both lead on to others by ancient() alone, and of what is behind such an edge Snakemake looks at nothing when the file before it is written anew.
+            # Through here it does.
+            written=[LATENTS_TEXT, LATENT_REPORTS[layout]],
         output:
             built=LATENT_BUILT[layout],
         log:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,10 @@ class LatentsProject(Project):
     def pairs(self) -> Path:
         return self.folder / "data" / "pairs"
 
-    def write_records(self, prompt: str) -> None:
+    def write_records(self, prompt: str, uttids: Sequence[str] = UTTIDS) -> None:
         """Write the records; the last one's videos are not there."""
         prompts = {UTTIDS[0]: prompt, UTTIDS[1]: "two", UTTIDS[2]: " two "}
-        write_records(self.pairs / "r.jsonl", [minimal(uttid, 40, *SIZE, prompt=prompts.get(uttid, "x")) for uttid in UTTIDS])
+        write_records(self.pairs / "r.jsonl", [minimal(uttid, 40, *SIZE, prompt=prompts.get(uttid, "x")) for uttid in uttids])
 
     def latents(self) -> dict[str, bytes]:
         folder = self.results() / "latents" / "wan21-sections"
@@ -178,6 +179,30 @@ def test_weights_replaced_under_the_same_name_are_encoded_with_again_and_nothing
     after = asked(project)
     assert {name for name, _ in before} == {name for name, _ in after} == {"encode_latents", "encode_text", "verify_latents"}
     assert {key for name, key in before if name == "encode_latents"}.isdisjoint(key for name, key in after if name == "encode_latents")
+
+
+def test_a_work_shard_that_has_no_records_left_is_written_out_of_the_folders_books(project: LatentsProject) -> None:
+    manifests = [path.read_text() for path in sorted((project.results() / "latents_plans" / "wan21-sections" / "shards" / "plan_latents").iterdir())]
+    (kept,) = [text for text in manifests if f'"{OWN}"' in text]
+    left = [uttid for uttid in UTTIDS if json.dumps(uttid, ensure_ascii=False) in kept]
+    assert len(manifests) == 2 and len(left) < len(UTTIDS)
+    project.write_records("a red ball", left)
+    project.ok("latents")
+    assert {json.loads(line)["uttid"] for line in project.books("manifest.jsonl").splitlines()} == {OWN, *left} - {"gone"}
+
+
+def test_a_shard_that_is_not_encoded_yet_is_encoded_though_the_text_is_written_anew(project: LatentsProject) -> None:
+    """A changed parameter runs the text's job alone; of what is behind it, Snakemake would look at nothing."""
+    for step in ("encode_latents", "verify_latents"):
+        for path in (project.results() / "latents_books" / "wan21-sections" / "shards" / step).iterdir():
+            path.unlink()
+    for path in (project.results() / "report").glob("latents_sections.*.passed"):
+        path.unlink()
+    rules = project.folder / "rules" / "latents.smk"
+    rules.write_text(rules.read_text().replace("        version=latent_stage.TEXT_VERSION,", "        version=999,"))
+    said = project.ok("latents", "--dry-run")
+    assert jobs(said, "encode_text") == 1
+    assert jobs(said, "encode_latents") == jobs(said, "verify_latents") == 2
 
 
 def asked(project: LatentsProject) -> set[tuple[str, str]]:
