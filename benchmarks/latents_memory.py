@@ -63,10 +63,10 @@ def measure(name: str, folder: Path, size: tuple[int, int], tile: tuple[int, int
         rgb, control = np.random.default_rng(0).integers(0, 256, (2, FRAMES, height, width, 3), np.uint8)
         encode_pair(vae, rgb, control, EncodeSettings("whole", tiling=tiling), seeds(0, "a"))
 
-    encode(load_vae(folder / "tiny", None, torch.float32, "cpu"), 32, 32, None)
+    encode(load_vae(folder / "tiny", "wan21", torch.float32, "cpu"), 32, 32, None)
     Path("/proc/self/clear_refs").write_text("5")
     before = held_mib("VmRSS")
-    vae = load_vae(folder / name, None, torch.float32, "cpu")
+    vae = load_vae(folder / name, "wan21", torch.float32, "cpu")
     encode(vae, *size, Tiling(*tile) if tile else None)
     return held_mib("VmHWM") - before
 
@@ -95,7 +95,9 @@ def main() -> None:
             write_vae(name, Path(room, name))
         for name, size, tile in CASES:
             command = [sys.executable, __file__, "--one", json.dumps([name, room, size, tile])]
-            done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            if done.returncode:
+                sys.exit(done.stderr)
             measured, expected = float(done.stdout), estimate(name, size, tile)
             off = measured / expected - 1
             tiles = f"tiles of {tile[0]}x{tile[1]}" if tile else "whole"
