@@ -28,11 +28,12 @@ BYTES_PER_PIXEL = 22 * 1024
 WEIGHT_BYTES = {"wan21": 0.6e9, "wan22-5b": 2.9e9}
 TEXT_BYTES = 11.4e9
 """The text encoder of Wan in bfloat16: 5.7 thousand million numbers."""
-SHAPES = {"wan21": (16, 8), "wan22-5b": (48, 16)}
-"""Kind -> channels of a latent, and pixels of one latent value each way."""
-FIGURES = re.compile(r"-[zs]([0-9]+)")
-"""Channels and spatial factor in the name of a model outside these tables, whose operations and weights are not known."""
-EMBED_BYTES = 512 * 4096 * 2
+SHAPES = {"wan21": (16, 8, 4), "wan22-5b": (48, 16, 4)}
+"""Kind -> channels of a latent, pixels of one latent value each way, and frames of one latent frame after the first."""
+FIGURES = re.compile(r"-[zst]([0-9]+)")
+"""The same in the name of a model outside these tables, whose operations and weights are not known."""
+EMBED_VALUES = 512 * 4096
+EMBED_BYTES = {"bfloat16": 2 * EMBED_VALUES, "float32": 4 * EMBED_VALUES}
 TERA_FLOPS_A_SECOND = {"cpu": 0.05, "gpu": 40.0}
 """What a core, and a large GPU, are taken to make of them in float32: rough, for an order of magnitude."""
 WINDOW = 33
@@ -96,13 +97,14 @@ def latents_of(config: Config) -> Latents | None:
         names = [f"{clips.split}_{clips.first + number:08d}_{kind}" for number in range(clips.count) for kind in ("depth", "mask")]
         seen.uttids["sections" if clips.frames >= WINDOW else "whole"] += names
         seen.add(own_bucket(latents, clips.frames, clips.size, clips.size), clips.frames, len(names))
-    z, spatial = shape_of(latents)
+    z, spatial, temporal = shape_of(latents)
+    embed = EMBED_BYTES[latents.text_dtype]
     tera = TERA_FLOPS.get(latents.model, 0.0)
     flops = sum(2 * _windows(layout, frames) * high * wide * tera * count for (layout, frames, high, wide), count in seen.buckets.items())
     largest = max((high * wide for _, _, high, wide in seen.buckets), default=0)
     pictures = min(largest * BYTES_PER_PIXEL, latents.memory_gib * 2**30 or float("inf"))
     size = sum(
-        count * (8 * z * _latent_frames(layout, frames) * (high // spatial) * (wide // spatial) + 3 * high * wide + EMBED_BYTES)
+        count * (8 * z * _latent_frames(layout, frames, temporal) * (high // spatial) * (wide // spatial) + 3 * high * wide + embed)
         for (layout, frames, high, wide), count in seen.buckets.items()
     )
     shards = {layout: len({shard_of(uttid, latents.work_shards) for uttid in uttids}) for layout, uttids in seen.uttids.items() if uttids}
@@ -138,20 +140,20 @@ def _nearest(high: int, wide: int, text: str) -> tuple[int, int]:
     return min(reversed(sizes_of(text)), key=lambda size: abs(high * size[1] - wide * size[0]))
 
 
-def shape_of(latents: LatentsConfig) -> tuple[int, int]:
-    """Return the channels of a latent, and the pixels of one latent value each way."""
-    z, spatial = SHAPES.get(latents.model) or map(int, FIGURES.findall(latents.model))
-    return z, spatial
+def shape_of(latents: LatentsConfig) -> tuple[int, int, int]:
+    """Return the channels of a latent, the pixels of one latent value each way, and the frames of one latent frame after the first."""
+    z, spatial, temporal = SHAPES.get(latents.model) or map(int, FIGURES.findall(latents.model))
+    return z, spatial, temporal
 
 
 def own_bucket(latents: LatentsConfig, frames: int, high: int, wide: int) -> Bucket | None:
     """Return what a video of the run's own becomes; None for one that becomes nothing."""
-    _, spatial = shape_of(latents)
+    _, spatial, temporal = shape_of(latents)
     high, wide = _nearest(high, wide, latents.own_sizes) if latents.own_sizes else (high // spatial * spatial, wide // spatial * spatial)
     if frames < 1 or not high or not wide:
         return None
     if frames < WINDOW:
-        return "whole", (frames - 1) // 4 * 4 + 1, high, wide
+        return "whole", (frames - 1) // temporal * temporal + 1, high, wide
     return "sections", max((one for one in map(int, latents.frame_buckets.split()) if WINDOW <= one <= frames), default=WINDOW), high, wide
 
 
@@ -216,8 +218,8 @@ def _windows(layout: str, frames: int) -> float:
     return frames // WINDOW if layout == "sections" else frames / WINDOW
 
 
-def _latent_frames(layout: str, frames: int) -> int:
-    return 9 * (frames // WINDOW) if layout == "sections" else 1 + (frames - 1) // 4
+def _latent_frames(layout: str, frames: int, temporal: int) -> int:
+    return frames // WINDOW * (1 + (WINDOW - 1) // temporal) if layout == "sections" else 1 + (frames - 1) // temporal
 
 
 def used_of(buckets: dict[Bucket, int]) -> tuple[int, int]:

@@ -15,8 +15,9 @@ from shardwork.shards import shard_of
 from tests.vidlatents.pairs import full, minimal, settings_of, write_records
 from tests.vidlatents.test_sources import control, events
 from vidlatents.buckets import WINDOW_FRAMES, latent_shape, used_frames
-from vidlatents.models import MODELS
+from vidlatents.models import MODELS, kind_named
 from vidlatents.records import parse_record, read_records
+from vidlatents.room import EMBED_VALUES
 from vidlatents.tiling import TILE_BYTES_PER_PIXEL
 
 HEADER = "video_id,path,split,bytes,mtime_ns,width,height,frames,fps,duration_seconds\n"
@@ -38,25 +39,31 @@ def table(tmp_path: Path, rows: list[str]) -> None:
 
 
 def test_figures_of_models_are_those_of_the_library() -> None:
-    assert {name: (kind.z, kind.spatial) for name, kind in MODELS.items()} == SHAPES
-    assert (TILE_BYTES_PER_PIXEL, WINDOW_FRAMES) == (BYTES_PER_PIXEL, WINDOW)
+    assert {name: (kind.z, kind.spatial, kind.temporal) for name, kind in MODELS.items()} == SHAPES
+    assert (TILE_BYTES_PER_PIXEL, WINDOW_FRAMES, EMBED_VALUES) == (BYTES_PER_PIXEL, WINDOW, estimate_latents.EMBED_VALUES)
 
 
 @pytest.mark.parametrize("layout", ["sections", "whole"])
-@pytest.mark.parametrize("frames", [33, 49, 121, 129])
-def test_latent_frames_are_those_of_the_library(layout: str, frames: int) -> None:
-    used = used_frames(frames, layout, 4)
+@pytest.mark.parametrize(("frames", "temporal"), [(33, 4), (49, 4), (121, 4), (129, 4), (49, 2), (49, 1)])
+def test_latent_frames_are_those_of_the_library(layout: str, frames: int, temporal: int) -> None:
+    used = used_frames(frames, layout, temporal)
     shape = latent_shape(used, layout, 16, 8, (16, 16))
     count = shape[0] * shape[2] if layout == "sections" else shape[1]
-    assert (estimate_latents._latent_frames(layout, frames), used_of({(layout, frames, 16, 16): 2})) == (count, (2 * used.used, 2 * used.dropped))
+    assert (estimate_latents._latent_frames(layout, frames, temporal), used_of({(layout, frames, 16, 16): 2})) == (count, (2 * used.used, 2 * used.dropped))
 
 
 @pytest.mark.parametrize("frames", [1, 5, 32, 33, 40, 41, 120, 300, 9999])
-@pytest.mark.parametrize(("model", "own_sizes"), [("wan21", ""), ("wan22-5b", ""), ("wan21", "512x512 320x768")])
+@pytest.mark.parametrize(("model", "own_sizes"), [("wan21", ""), ("wan22-5b", ""), ("wan21", "512x512 320x768"), ("wan-z12-s4-t2-p1", "")])
 def test_an_own_video_becomes_what_the_library_makes_of_it(frames: int, model: str, own_sizes: str) -> None:
     layout = "sections" if frames >= 33 else "whole"
     sizes = tuple((int(word.split("x")[0]), int(word.split("x")[1])) for word in own_sizes.split())
-    ((_, sample),) = events(controls=[control(frames=frames, height=239, width=427)], sizes=sizes, layout=layout, spatial=MODELS[model].spatial).samples
+    ((_, sample),) = events(
+        controls=[control(frames=frames, height=239, width=427)],
+        sizes=sizes,
+        layout=layout,
+        spatial=kind_named(model).spatial,
+        temporal=kind_named(model).temporal,
+    ).samples
     assert own_bucket(of(model=model, own_sizes=own_sizes), frames, 239, 427) == (layout, sample.num_frame, sample.height, sample.width)
 
 
@@ -97,10 +104,11 @@ def test_records_are_read_from_lines_and_from_a_list(tmp_path: Path, name: str) 
     assert answer.jobs == 3 * len({shard_of(uttid, 50) for uttid in uttids}) + 3
 
 
-def test_a_text_encoder_in_float32_takes_twice_the_memory(tmp_path: Path) -> None:
+def test_a_text_encoder_in_float32_takes_twice_the_memory_and_its_embeddings_twice_the_room(tmp_path: Path) -> None:
     path = write_records(tmp_path / "r.jsonl", [minimal()])
     half, full_size = (latents_of(Config(run="r", latents=of(records=str(path), text_dtype=dtype))) for dtype in ("bfloat16", "float32"))
-    assert half is not None and full_size is not None and full_size.text_bytes == 2 * half.text_bytes
+    assert half is not None and full_size is not None
+    assert (full_size.text_bytes, full_size.bytes) == (2 * half.text_bytes, half.bytes + 2 * 512 * 4096), "of one sample"
 
 
 @pytest.mark.parametrize(("name", "there"), [("nvidia0", True), ("kfd", True), ("nvidiactl", False), ("null", False)])
