@@ -134,7 +134,7 @@ def peak_mb() -> float:
 def measure(way: str, source: Path) -> dict[str, float]:
     """Return what a process of its own measured."""
     command = [sys.executable, __file__, str(source), "--one", way]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return dict(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
 
 
 def lengthen(source: Path, out: Path, times: int) -> Path:
