@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
 from shardwork.tables import write_table
 
 ROOT = Path(__file__).resolve().parents[1]

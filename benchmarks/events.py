@@ -87,7 +87,8 @@ def work_of(way: str, source: Path, out: Path) -> Callable[[], None]:
                         events.resize(t + 1, axis=0)
                         events[t] = voxel.events
             else:
-                with create_events(out, *first.shape, video.header.fps, settings) as writer:
+                height, width = first.shape
+                with create_events(out, height, width, video.header.fps, settings) as writer:
                     for _ in append_voxels(writer, first, frames, settings):
                         pass
         if way.endswith(CHECKED):
@@ -133,7 +134,7 @@ def peak_mb() -> float:
 def measure(way: str, source: Path) -> dict[str, float]:
     """Return what a process of its own measured."""
     command = [sys.executable, __file__, str(source), "--one", way]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return dict(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
 
 
 def lengthen(source: Path, out: Path, times: int) -> Path:
@@ -146,7 +147,7 @@ def lengthen(source: Path, out: Path, times: int) -> Path:
             with av.open(str(source)) as container:
                 video = container.streams.video[0]
                 stream = stream or target.add_stream_from_template(video)
-                packets = [packet for packet in container.demux(video) if packet.size]
+                packets: list[Any] = [packet for packet in container.demux(video) if packet.size]
                 first = min(packet.dts for packet in packets)
                 step = packets[1].dts - packets[0].dts
                 length = max(packet.dts for packet in packets) - first + step

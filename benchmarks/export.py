@@ -41,7 +41,7 @@ def write_dataset(root: Path, clips: int) -> None:
         picture = np.clip(photo[:, 4 * t : 4 * t + SIZE] + rng.normal(0, 2, (SIZE, SIZE, 3)), 0, 255).astype(np.uint8)
         (first / "rgb" / f"{t:03d}.png").write_bytes(png_bytes(picture))
         mask = np.zeros((SIZE, SIZE), np.uint8)
-        cv2.circle(mask, (200 + 3 * t, 256), 90, 1, -1)
+        cv2.circle(mask, (200 + 3 * t, 256), 90, (1,), -1)
         Image.fromarray(mask).save(first / "mask_visible" / f"{t:03d}.png")
     T_cw = trajectory(Orbit(0.0, 30.0, 5.0, 40.0, 1, 4.0, (0.0, 0.0, 0.0)))
     frames = [{"t": t, "T_cw": pose.tolist()} for t, pose in enumerate(T_cw)]

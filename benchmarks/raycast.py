@@ -25,8 +25,7 @@ OBJECTS = 4
 
 
 def canonical(path: Path) -> trimesh.Trimesh:
-    mesh = trimesh.load(path, process=False, skip_materials=True)
-    mesh = mesh.to_geometry() if isinstance(mesh, trimesh.Scene) else mesh
+    mesh = trimesh.load_mesh(path, process=False, skip_materials=True)
     low, high = mesh.bounds
     return trimesh.Trimesh((mesh.vertices - (low + high) / 2) / (high - low).max(), mesh.faces, process=False)
 
@@ -35,12 +34,13 @@ def divided(mesh: trimesh.Trimesh, count: int) -> trimesh.Trimesh:
     """Divide the largest triangles, each into four, until there are `count`."""
     while len(mesh.faces) < count:
         some = np.argsort(-mesh.area_faces, kind="stable")[: max(1, min(len(mesh.faces), (count - len(mesh.faces) + 2) // 3))]
-        mesh = trimesh.Trimesh(*trimesh.remesh.subdivide(mesh.vertices, mesh.faces, face_index=some), process=False)
+        vertices, faces = trimesh.remesh.subdivide(mesh.vertices, mesh.faces, face_index=some)
+        mesh = trimesh.Trimesh(vertices, faces, process=False)
     return mesh
 
 
-def clip(seed: int, meshes: list[trimesh.Trimesh]):
-    """Draw a clip as the format describes it, its camera at the drawn distance."""
+def clip(seed: int, meshes: list[trimesh.Trimesh]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return T_cw, R_wo, t_wo and s of a clip, drawn as the format describes it, its camera at the drawn distance."""
     rng = stream(seed, "benchmark")
     s = rng.uniform(0.4, 1.0, OBJECTS)
     while True:

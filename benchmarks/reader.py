@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
@@ -19,7 +20,7 @@ import h5py
 import numpy as np
 
 from eventvox import EventVideo, reader
-from eventvox.inflate import LIBRARIES, load_inflater
+from eventvox.inflate import LIBRARIES, best_inflater, load_inflater
 
 
 def h5py_reads(path: Path) -> None:
@@ -46,8 +47,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.h5")
     parser.add_argument("--rounds", type=int, default=5, help="each way is tried so often, in turn; ratios are medians over the rounds")
     args = parser.parse_args()
-    best = reader.best_inflater()
-    print(f"inflates with {best.name}, the best installed")
+    print(f"inflates with {best_inflater().name}, the best installed")
     for path in args.files:
         with EventVideo(path) as video, h5py.File(path, "r") as file:
             megabytes = int(np.prod(video.shape)) * 2 / 1e6
@@ -63,8 +63,8 @@ def main() -> None:
                     load_inflater(name)
                 except ImportError:
                     continue
-                reader.best_inflater = partial(load_inflater, name)
-                cpu, clock = seconds(partial(video_reads, path, threads))
+                with patch.object(reader, "best_inflater", partial(load_inflater, name)):
+                    cpu, clock = seconds(partial(video_reads, path, threads))
                 ratios.setdefault((name, threads), []).append((slow[-1][0] / cpu, slow[-1][1] / clock))
         cpu, clock = (statistics.median(column) for column in zip(*slow, strict=True))
         print(f"  h5py                 {cpu:6.2f} CPU s {clock:6.2f} s")

@@ -27,7 +27,9 @@ SUITES = {"T1": ("T1",), "T2": ("T2",), "T3": ("T3",), "T1, T2 and T3": ("T1", "
 
 
 def make_clips(root: Path, count: int, triangles: int) -> None:
-    """Write a dataset of one clip, and its copies: hard links but for what names the clip.   triangles : of each mesh, at least."""
+    """Write a dataset of one clip, and its copies: hard links but for what names the clip, and a scale that differs by less than shows, since T1 refuses a
+    scene that is another's.   triangles : of each mesh, at least.
+    """
     from shardwork.jsonio import dumps, write_json
     from tests.sam3dvid import datasets
     from tests.sam3dvid.datasets import Clip, manifest_line, write_dataset
@@ -37,15 +39,16 @@ def make_clips(root: Path, count: int, triangles: int) -> None:
     first = Clip("eval", "00000000", (0, 1, 2, 3), "ph_meadow_v0")
     write_dataset(root, (first,), 32, 512)
     clips = [Clip("eval", f"{number:08d}", first.assets, first.photo) for number in range(count)]
-    for clip in clips[1:]:
+    meta, objects = (json.loads((root / first.path / name).read_text()) for name in ("meta.json", "objects.json"))
+    for number, clip in enumerate(clips[1:], 1):
         for path in sorted((root / first.path).rglob("*")):
             copy = root / clip.path / path.relative_to(root / first.path)
-            if path.is_file():
+            if path.is_file() and path.name not in ("meta.json", "objects.json"):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 os.link(path, copy)
-        meta = json.loads((root / first.path / "meta.json").read_text())
-        (root / clip.path / "meta.json").unlink()
         write_json(root / clip.path / "meta.json", {**meta, "clip_id": clip.clip_id, "seed": clip.seed})
+        scales = [scale + 1e-12 * number for scale in objects[0]["s_wo"]]
+        write_json(root / clip.path / "objects.json", [{**objects[0], "s_wo": scales}, *objects[1:]])
     (root / "manifest.jsonl").write_text("".join(dumps(manifest_line(clip)) + "\n" for clip in clips))
 
 
@@ -80,7 +83,7 @@ def in_process(root: Path, suites: tuple[str, ...], clips: int) -> dict[str, flo
     """Return what a measurement in a process of its own printed."""
     names = [f"{number:08d}" for number in range(clips)]
     line = [sys.executable, __file__, "--measure", str(root), "--suites", *suites, "--names", *names]
-    done = subprocess.run(line, check=True, capture_output=True, text=True)
+    done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
 
