@@ -106,7 +106,8 @@ rule latents:
 
 rule latents_plan:
     input:
-        [BRANCHES[branch]["plan"] for branch in BRANCHES if branch.startswith("latents_")] if CONFIG.latents else no_branch("latents"),
+        # the manifests by name too: of files that only lead to others Snakemake would not miss one
+        [*LATENT_REPORTS.values(), *LATENTS_PLANNED.values()] if CONFIG.latents else no_branch("latents"),
 
 
 rule report:

@@ -27,8 +27,9 @@ LATENT_MODEL_FLAGS = {
     "text_encoder": TINY_MODEL if LATENT_TEXT == latent_stage.TINY else LATENT_TEXT,
 }
 LATENT_GPU = int(CONFIG.latents.device == "gpu" or (CONFIG.latents.device == "auto" and workflow.local_exec and has_gpu()))
-LATENT_TEXT_MB = 3000 if LATENT_TINY else 28000 if CONFIG.latents.text_dtype == "float32" else 16000
+LATENT_TEXT_MB = 3000 if LATENT_TEXT == latent_stage.TINY else 28000 if CONFIG.latents.text_dtype == "float32" else 16000
 """The encoder has 5.7 thousand million numbers: 11 GB in 16 bits each, 23 GB in 32."""
+LATENT_VAE_MB = 3000 if LATENT_WEIGHTS == latent_stage.TINY else 4000 + 1024 * round(CONFIG.latents.memory_gib or 20)
 LATENT_REPORTED = as_flags(CONFIG.latents.for_report())
 LATENT_VIDEOS, LATENT_CONTROL_VIDEOS = CONFIG.latents.folders()
 LATENT_FOLDERS = {layout: RUN / "latents" / latent_stage.folder_of(CONFIG.latents.model, layout) for layout in LAYOUTS}
@@ -71,7 +72,7 @@ LATENTS_TEXT = LATENT_TEXTS.manifest(
 )
 LATENTS_ENCODED = {
     (layout, shard): LATENT_PLACES[layout].manifest(
-        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_MODEL_KEYS, planned.name)
+        latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_MODEL_KEYS, planned.name, LATENTS_TEXT.name)
     )
     for (layout, shard), planned in LATENTS_PLANNED.items()
 }
@@ -142,6 +143,7 @@ rule plan_latents:
             {
                 **latent_set_flags(wildcards.layout),
                 "stage": LATENT_PLANS[wildcards.layout].stage,
+                "books": LATENT_BOOKS,
                 "redo": CONFIG.redo.latents,
             }
         ),
@@ -242,7 +244,7 @@ rule encode_latents:
         "../envs/latents.yaml"
     threads: CONFIG.latents.threads
     resources:
-        mem_mb=lambda wildcards, attempt: attempt * (3000 if LATENT_TINY else 4000 + 1024 * round(CONFIG.latents.memory_gib or 20)),
+        mem_mb=lambda wildcards, attempt: attempt * LATENT_VAE_MB,
         runtime=lambda wildcards, attempt: attempt * 480,
         gpu=LATENT_GPU,
     params:
@@ -299,8 +301,8 @@ for layout in LATENT_ROWS:
             f"write_latents_manifest_{layout}"
         input:
             manifests=BRANCHES[f"latents_{layout}"]["manifests"],
-            # Both lead on to others by ancient() alone, and of what is behind such an edge Snakemake looks at nothing when the file before it is written anew.
-            # Through here it does.
+            # Both lead on to others by ancient() alone. When the file before such an edge is written anew, Snakemake looks at nothing behind it; through here it
+            # finds what is missing there. What is only older it would not find: so a step takes away what was made of its manifest before it writes another.
             written=[LATENTS_TEXT, LATENT_REPORTS[layout]],
         output:
             built=LATENT_BUILT[layout],
@@ -311,7 +313,7 @@ for layout in LATENT_ROWS:
         conda:
             "../envs/latents.yaml"
         resources:
-            mem_mb=lambda wildcards, attempt: attempt * 1000,
+            mem_mb=lambda wildcards, attempt: attempt * 3000,
             runtime=30,
         params:
             version=latent_stage.MANIFEST_VERSION,

@@ -18,7 +18,7 @@ from vidlatents.records import read_records
 from vidlatents.settings import SetSettings
 from vidlatents.shard_names import names
 from vidlatents.sources import CLIP_KINDS, clip_samples, clip_uttid, event_samples, without_row
-from vidlatents.stage import KEY, PLAN_STEP, plans_place
+from vidlatents.stage import KEY, PLAN_STEP, STEPS, TEXT_SHARD, TEXT_STEP, folder_of, latents_place, plans_place, text_place
 
 
 def add_root_flags(arguments) -> None:
@@ -147,6 +147,17 @@ def models_of(args) -> tuple[str, str]:
     where, text = args.weights, args.text_encoder or args.weights
     books = args.books / "models"
     return at_hand(where, VAE_PARTS, HUB["wan21"], books), at_hand(text, TEXT_PARTS, HUB["wan21"], books)
+
+
+def retract_made(books: Path, settings: SetSettings, shard: str) -> None:
+    """Take away what says that a shard's plan was worked on, before it is planned anew.
+
+    A run that ends between the plan and what is made of it must leave that missing, not only older: see rules/latents.smk.   books : results/<run>/latents_books.
+    """
+    folder = folder_of(settings.model, settings.layout)
+    for step in STEPS[1:]:
+        retract_manifests(latents_place(books / folder, books.with_name("latents") / folder), step, shard)
+    retract_manifests(text_place(books / "text"), TEXT_STEP, TEXT_SHARD)
 
 
 def plan_rows(plans: Path, shards: str) -> list[Fields]:

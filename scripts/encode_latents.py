@@ -15,7 +15,7 @@ from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items, spoil
 from vidlatents.plan_step import planned
 from vidlatents.room import check_room, samples_need
 from vidlatents.settings import EncodeFlags
-from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, latents_place, plans_place, text_place
+from vidlatents.stage import PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
 
 arguments = command.parser(__doc__)
 arguments.add_argument("--plans", type=Path, required=True, help="the stage of plan_latents, results/RUN/latents_plans/MODEL-LAYOUT")
@@ -35,16 +35,18 @@ def main(args, how=None) -> int:
     plans, texts = plans_place(args.plans), text_place(args.books / "text")
     place = replace(latents_place(args.stage, args.folder), before=plans)
     encoder = Encoder(model, text, settings, _latents.roots_of(args), place, texts, args.threads, *filter(None, [how]))
+    retract_manifests(place, VERIFY_STEP, args.shard)  # see rules/latents.smk: missing, not only older than what is encoded now
     embedded = by_id(the_manifest(texts, TEXT_STEP, TEXT_SHARD))
+    rows = planned(the_manifest(plans, PLAN_STEP, args.shard))
     try:
-        check_room(samples_need(planned(the_manifest(plans, PLAN_STEP, args.shard)), place, settings.text_dtype))
+        check_room(samples_need(rows, place, settings.text_dtype))
         run_guard(encoder.step(), args.shard, lambda rows: encode_items(rows, embedded, encoder), PLAN_STEP, place, flags.options_from(args))
     except Fault as fault:
-        if fault.code == "fault_stale":
+        # the text of all shards is made again only where it is what was not as it should be
+        if fault.code == "fault_stale" and (spoilt := spoilt_texts({row["prompt_digest"] for row in rows}, embedded, texts, text.short)):
             retract_manifests(texts, TEXT_STEP, TEXT_SHARD)
-            for path in spoilt_texts(embedded, texts):
-                if path.exists():
-                    set_aside(path, texts)
+            for path in filter(Path.exists, spoilt):
+                set_aside(path, texts)
         raise
     return 0
 

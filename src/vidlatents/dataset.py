@@ -21,6 +21,7 @@ from vidlatents.settings import EncodeFlags
 from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
 from vidlatents.verify import sample_files
 
+AGAIN = "run the same command again: what is older than its plan is made anew"
 STALE = "run the same command again: samples of other models are encoded anew"
 ADOPTED_NOTE = "files found without a note were adopted: which autoencoder, control video, seed and way of drawing they are of is not known"
 TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
@@ -48,8 +49,10 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
     """Write manifest, description and failures of a folder; return the description.
 
     planned, encoded, verified : all rows of the folder's steps.
-    Raises Fault (fault_stale) where a sample is of other models: the description would be of models that did not make it.
+    Raises Fault (fault_stale) where a sample is of other models: the description would be of models that did not make it; or where a row is of an earlier plan.
     """
+    check_follows(planned, encoded)
+    check_follows(encoded, verified)
     plans, made = by_id(planned), by_id(encoded)
     passed = [row["id"] for row in verified if row["status"] == "ok" and made[row["id"]]["files"]]
     rows = sorted((_row(plans[item], made[item], about.plan) for item in passed), key=lambda row: str(row["file"]))
@@ -91,6 +94,15 @@ def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:
     others = (path for path in place.stage.parent.glob(f"*/{MANIFEST}") if path.parent != place.stage)
     named = {str(row["file"]) for path in others for row in read_jsonl(path)} | {str(row["file"]) for row in rows}
     return [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in named]
+
+
+def check_follows(earlier: Sequence[Fields], later: Sequence[Fields]) -> None:
+    """Raise Fault (fault_stale) unless a step worked on what the step before it says now: what that one passed, and nothing else."""
+    rows = by_id(later)
+    for row in earlier:
+        if (found := rows.get(str(row["id"]))) is None or (found["status"] == "upstream") != (row["status"] != "ok"):
+            said = found["code"] if found else "no row"
+            raise Fault("fault_stale", row.get("uttid", row["id"]), said, f"what follows from {row['code']!r} of the step before", AGAIN)
 
 
 def check_models(rows: Sequence[Fields], models: Models) -> None:

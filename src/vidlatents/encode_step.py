@@ -6,7 +6,7 @@ its prompt, its embedding and the first frame of its video, and adopted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -225,12 +225,18 @@ def by_id(rows: Sequence[Fields]) -> dict[str, Fields]:
     return {str(row["id"]): row for row in rows}
 
 
-def spoilt_texts(texts: Mapping[str, Fields], place: Place) -> list[Path]:
-    """Return the embeddings that are not what their rows say."""
+def spoilt_texts(prompts: Iterable[str], texts: Mapping[str, Fields], place: Place, encoder: str) -> list[Path]:
+    """Return the embeddings of some prompts that have no row, or are not what their rows say; of those that encode_text refused there is none.
+
+    prompts : digests of cleaned ones.   texts : rows of encode_text by id.   encoder : short digest of the text encoder.
+    """
     found = []
-    for row in texts.values():
-        for name, seen in row.get("files", {}).items():
-            path = place.folders[0] / Path(name).name
+    for digest in prompts:
+        path, row = embedding_of(place, digest, encoder), texts.get(digest)
+        if row is None:
+            found.append(path)
+        elif row["status"] == "ok":
+            (seen,) = row["files"].values()
             if not path.is_file() or digest_of(path) != seen["digest"]:
                 found.append(path)
     return found

@@ -102,6 +102,22 @@ def test_samples_of_other_models_than_lie_there_get_no_books(place, rows):
     assert not (place.stage / DATASET).exists()
 
 
+@pytest.mark.parametrize("later", [{"status": "upstream", "code": "E_VIDEO_MISSING", "step": PLAN_STEP}, None])
+def test_rows_of_an_earlier_plan_get_no_books(place, later):
+    """The plan passed what encoding left out, since an older plan refused it."""
+    rows = [{"id": "a", **later}] if later else []
+    about = About(NOW, EncodeFlags(), SetSettings().plan())
+    with pytest.raises(Fault) as raised:
+        write_books([plan("a")], rows, rows, place, about)
+    assert raised.value.code == "fault_stale" and not (place.stage / DATASET).exists()
+
+
+def test_a_sample_that_the_plan_refuses_since_gets_no_books(place):
+    about = About(NOW, EncodeFlags(), SetSettings().plan())
+    with pytest.raises(Fault, match="E_VIDEO_MISSING"):
+        write_books([refused("a", "E_VIDEO_MISSING")], [made("a")], [passed("a")], place, about)
+
+
 def test_one_tiny_sample_makes_the_dataset_tiny_whatever_lies_there_now(place):
     facts = books(place, [made("a"), made("b", tiny=1)])
     assert facts["tiny"] is True and facts["note"] == TINY_NOTE and TINY_NOTE in lines(facts, place.folders[0])[-1]

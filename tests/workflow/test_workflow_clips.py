@@ -159,6 +159,16 @@ def test_controls_that_are_switched_off_are_found_by_nobody_and_no_clip_is_made_
     assert list((project.results() / "controls" / "clips" / "eval").iterdir()) == []
 
 
+def test_finished_clips_become_latents_of_their_depths_and_masks_and_none_is_made_again(project: AssetsProject) -> None:
+    project.write_config(CLIPS + "latents: {weights: tiny, clips: true, work_shards: 1, device: cpu, level: sha256}\n")
+    said = project.ok("latents")
+    assert (jobs(said, "encode_latents"), jobs(said, "composite_clips"), jobs(said, "render_clip_controls")) == (1, 0, 0)
+    made = {path.name for path in (project.results() / "latents" / "wan21-whole").iterdir()}
+    # of 4 frames the first alone is 4n + 1
+    assert made == {f"eval_{index:08d}_{kind}_1_64_64.pt" for index in range(COUNT) for kind in ("depth", "mask")}
+    assert f"latents_whole: {2 * COUNT} of {2 * COUNT} passed" in (project.results() / "report" / "latents_whole.txt").read_text()
+
+
 def test_other_samples_render_every_clip_again_and_plan_none(project: AssetsProject) -> None:
     project.write_config(CLIPS.replace("samples: 2", "samples: 3"))
     said = project.ok("--dry-run", "clips")

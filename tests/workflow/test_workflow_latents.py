@@ -193,9 +193,8 @@ def test_a_work_shard_that_has_no_records_left_is_written_out_of_the_folders_boo
 
 def test_a_shard_that_is_not_encoded_yet_is_encoded_though_the_text_is_written_anew(project: LatentsProject) -> None:
     """A changed parameter runs the text's job alone; of what is behind it, Snakemake would look at nothing."""
-    for step in ("encode_latents", "verify_latents"):
-        for path in (project.results() / "latents_books" / "wan21-sections" / "shards" / step).iterdir():
-            path.unlink()
+    for path in (*shards_of(project, "encode_latents"), *shards_of(project, "verify_latents")):
+        path.unlink()
     for path in (project.results() / "report").glob("latents_sections.*.passed"):
         path.unlink()
     rules = project.folder / "rules" / "latents.smk"
@@ -203,6 +202,52 @@ def test_a_shard_that_is_not_encoded_yet_is_encoded_though_the_text_is_written_a
     said = project.ok("latents", "--dry-run")
     assert jobs(said, "encode_text") == 1
     assert jobs(said, "encode_latents") == jobs(said, "verify_latents") == 2
+
+
+def shards_of(project: LatentsProject, step: str) -> list[Path]:
+    folder = "latents_plans" if step == "plan_latents" else "latents_books"
+    return sorted((project.results() / folder / "wan21-sections" / "shards" / step).iterdir())
+
+
+def refused_manifest(project: LatentsProject) -> Path:
+    """Return the shard manifest of the plan that refused a record, as a gate takes it away after such a run."""
+    (manifest,) = [path for path in shards_of(project, "plan_latents") if "E_VIDEO_MISSING" in path.read_text()]
+    return manifest
+
+
+def test_a_run_that_ended_between_plan_and_encoding_is_finished_by_the_next_one(project: LatentsProject) -> None:
+    """What is behind an edge that Snakemake does not follow must be missing, not only older than its plan."""
+    write_pair(project.pairs, "gone", 40, 40, SIZE)
+    manifest = refused_manifest(project)
+    manifest.unlink()
+    project.ok(str(manifest.relative_to(project.folder)))
+    project.ok("latents")
+    assert f"gone_40_{SIZE[0]}_{SIZE[1]}.pt" in project.latents() and project.books("failures.jsonl") == ""
+
+
+def test_the_plan_alone_is_made_again_where_its_manifest_was_taken_away(project: LatentsProject) -> None:
+    refused_manifest(project).unlink()
+    assert jobs(project.ok("latents_plan", "--dry-run"), "plan_latents") == 1
+
+
+@pytest.mark.parametrize(("version", "asked_for"), [("TEXT_VERSION", {"encode_text", "encode_latents", "verify_latents"}), ("VERIFY_VERSION", {"verify_latents"})])
+def test_another_version_asks_for_other_files_whatever_snakemake_knows_of_those_there(project: LatentsProject, version: str, asked_for: set[str]) -> None:
+    shutil.rmtree(project.folder / ".snakemake")
+    path = project.folder / "src" / "vidlatents" / "stage.py"
+    path.write_text(path.read_text().replace(f"{version} = 1", f"{version} = 2"))
+    assert {step for step, _ in asked(project)} == asked_for
+
+
+def test_a_video_that_changed_after_its_plan_stops_its_own_shard_alone(project: LatentsProject) -> None:
+    (text,) = (project.results() / "latents_books" / "text" / "shards" / "encode_text").iterdir()
+    for path in (*shards_of(project, "encode_latents"), *shards_of(project, "verify_latents")):
+        path.unlink()
+    (plan,) = [path for path in shards_of(project, "plan_latents") if '"a_b"' in path.read_text()]
+    (project.results() / "latents" / "wan21-sections" / f"a_b_40_{SIZE[0]}_{SIZE[1]}.pt").unlink()
+    write_pair(project.pairs, "a_b", 41, 41, SIZE)
+    assert project.run("latents").returncode != 0
+    assert text.exists() and not plan.exists()
+    assert len(shards_of(project, "encode_latents")) == 1, "the other shard"
 
 
 def asked(project: LatentsProject) -> set[tuple[str, str]]:
