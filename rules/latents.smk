@@ -66,10 +66,11 @@ LATENTS_PLANNED = {
     for layout, shards in LATENT_ROWS.items()
     for shard, rows in shards.items()
 }
-# Of this manifest the name holds no prompts: a changed one makes its own samples again, whose plan has another name, and reruns no other shard.
+# Of this manifest the name holds no prompts; marks say which plans' prompts it has: a changed one makes its own samples again, and reruns no other shard.
 LATENTS_TEXT = LATENT_TEXTS.manifest(
     latent_stage.TEXT_STEP, latent_stage.TEXT_SHARD, key_of(latent_stage.TEXT_VERSION, LATENT_MODEL_KEYS[1], CONFIG.latents.text_dtype, CONFIG.redo.latents)
 )
+LATENT_PROMPTS = {key: latent_stage.prompts_mark(LATENT_TEXTS, planned, LATENTS_TEXT) for key, planned in LATENTS_PLANNED.items()}
 LATENTS_ENCODED = {
     (layout, shard): LATENT_PLACES[layout].manifest(
         latent_stage.ENCODE_STEP, shard, key_of(latent_stage.ENCODE_VERSION, LATENT_ENCODING[layout], LATENT_MODEL_KEYS, planned.name, LATENTS_TEXT.name)
@@ -205,6 +206,7 @@ rule encode_text:
         models=[ancient(path) for path in LATENT_MODELS],
     output:
         manifest=LATENTS_TEXT,
+        marks=list(LATENT_PROMPTS.values()),
     log:
         LOGS / "encode_text.log",
     benchmark:
@@ -232,7 +234,7 @@ rule encode_text:
 rule encode_latents:
     input:
         manifest=lambda wildcards: LATENTS_PLANNED[wildcards.layout, wildcards.shard],
-        text=ancient(LATENTS_TEXT),
+        text=lambda wildcards: ancient(LATENT_PROMPTS[wildcards.layout, wildcards.shard]),
         models=[ancient(path) for path in LATENT_MODELS],
     output:
         manifest=latent_pattern("encode_latents"),

@@ -7,6 +7,7 @@ import _src  # noqa: F401
 from eventvox import stage as event_stage
 from sam3dvid import stage as clip_stage
 from shardwork import command
+from shardwork.files import retract
 from shardwork.place import Place, retract_manifests, the_manifest
 from shardwork.shards import rows_of, split_rows
 from shardwork.step import Fields
@@ -18,7 +19,7 @@ from vidlatents.records import read_records
 from vidlatents.settings import SetSettings
 from vidlatents.shard_names import names
 from vidlatents.sources import CLIP_KINDS, clip_samples, clip_uttid, event_samples, without_row
-from vidlatents.stage import KEY, PLAN_STEP, STEPS, TEXT_SHARD, TEXT_STEP, folder_of, latents_place, plans_place, text_place
+from vidlatents.stage import KEY, PLAN_STEP, STEPS, folder_of, latents_place, plans_place, prompts_marks, text_place
 
 
 def add_root_flags(arguments) -> None:
@@ -157,7 +158,19 @@ def retract_made(books: Path, settings: SetSettings, shard: str) -> None:
     folder = folder_of(settings.model, settings.layout)
     for step in STEPS[1:]:
         retract_manifests(latents_place(books / folder, books.with_name("latents") / folder), step, shard)
-    retract_manifests(text_place(books / "text"), TEXT_STEP, TEXT_SHARD)
+    retract_prompts(text_place(books / "text"), folder, shard)
+
+
+def retract_prompts(texts: Place, folder: str, shard: str) -> None:
+    """Take away what says that the text has all prompts of a shard's plan.   folder : <model>-<layout>."""
+    for mark in prompts_marks(texts, folder, shard):
+        retract(mark)
+
+
+def plan_manifests(plans: Iterable[Path], shards: Iterable[str]) -> list[Path]:
+    """Return the manifests of plan_latents of some folders.   plans : their stages.   shards : of each, as of `shard_names.short`."""
+    named = [(plans_place(stage), shard) for stage, held in zip(plans, shards, strict=True) for shard in names(held)]
+    return [path for place, shard in named for path in place.manifests(PLAN_STEP, shard)]
 
 
 def plan_rows(plans: Path, shards: str) -> list[Fields]:

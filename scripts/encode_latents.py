@@ -44,6 +44,7 @@ def main(args, how=None) -> int:
     except Fault as fault:
         # the text of all shards is made again only where it is what was not as it should be
         if fault.code == "fault_stale" and (spoilt := spoilt_texts({row["prompt_digest"] for row in rows}, embedded, texts, text.short)):
+            _latents.retract_prompts(texts, args.stage.name, args.shard)
             retract_manifests(texts, TEXT_STEP, TEXT_SHARD)
             for path in filter(Path.exists, spoilt):
                 set_aside(path, texts)

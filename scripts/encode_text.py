@@ -7,11 +7,12 @@ import _latents
 import _src  # noqa: F401
 from shardwork import command, flags
 from shardwork.errors import print_error
+from shardwork.files import retract, write_bytes
 from shardwork.run import run_shard
 from vidlatents.card import text_card
 from vidlatents.room import check_room, embeddings_need
 from vidlatents.settings import TextFlags
-from vidlatents.stage import TEXT_SHARD, text_place
+from vidlatents.stage import TEXT_SHARD, TEXT_STEP, prompts_mark, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncations
 
 arguments = command.parser(__doc__)
@@ -27,10 +28,14 @@ def main(args) -> int:
     card = text_card(where, args.books / "models")
     rows = [row for plans, shards in zip(args.plans, args.shards, strict=True) for row in _latents.plan_rows(plans, shards)]
     place = text_place(args.books / "text")
+    for mark in sorted((place.stage / "prompts").glob("*")):
+        retract(mark)  # this run's text may lack what another one's had
     model = TextModel(where, dtype, args.device, card)
     items = text_items(rows, place, card.short)
     check_room(embeddings_need(items, place, dtype))
     done = run_shard(text_step(model, args.threads), TEXT_SHARD, items, place, flags.options_from(args))
+    for planned in _latents.plan_manifests(args.plans, args.shards):
+        write_bytes(prompts_mark(place, planned, place.manifest(TEXT_STEP, TEXT_SHARD, args.key)), b"")
     for warning in truncations(done, rows):
         print_error(warning)
     return 0

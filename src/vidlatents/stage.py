@@ -103,6 +103,21 @@ def embedding_of(place: Place, digest: str, encoder: str) -> Path:
     return place.folders[0] / f"{digest}.{encoder}.safetensors"
 
 
+def prompts_mark(texts: Place, planned: Path, text: Path) -> Path:
+    """Return the mark that a manifest of encode_text has all prompts of a shard's plan.
+
+    texts : of embeddings.   planned, text : the manifests, results/<run>/latents_plans/<model>-<layout>/shards/plan_latents/<shard>.<key>.jsonl and that of the
+    text.
+    """
+    folder, (shard, made_for, _) = planned.parts[-4], planned.name.split(".")
+    return texts.stage / "prompts" / f"{folder}.{shard}.{made_for}.{text.name.split('.')[1]}"
+
+
+def prompts_marks(texts: Place, folder: str, shard: str) -> list[Path]:
+    """Return the marks of a shard, whatever its plan and the text were made for.   folder : <model>-<layout>."""
+    return sorted((texts.stage / "prompts").glob(f"{folder}.{shard}.*"))
+
+
 def manifest_mark(place: Place, key: str) -> Path:
     """Return the mark of a folder's manifest: it stands for the key of files that bear fixed names.   key : digest of what they were written for."""
     return place.stage / ".manifest" / key

@@ -238,6 +238,16 @@ def test_another_version_asks_for_other_files_whatever_snakemake_knows_of_those_
     assert {step for step, _ in asked(project)} == asked_for
 
 
+def test_records_of_another_layout_and_back_again_have_their_prompts(project: LatentsProject) -> None:
+    """The text of the run between had other prompts: what the first one's plans say is older than it, and not in it."""
+    first = CONFIG.replace("  events: true\n", "").replace("  missing_prompt: empty\n", "")
+    write_records(project.pairs / "other.jsonl", [minimal("a_b", 37, *SIZE, prompt="another")])
+    for config in (first, first.replace("r.jsonl", "other.jsonl") + "  layout: whole\n", first + "  how: mode\n"):
+        project.write_config(config)
+        project.ok("latents")
+    assert set(project.latents()) == {f"{uttid}_40_{SIZE[0]}_{SIZE[1]}.pt" for uttid in UTTIDS[:3]}
+
+
 def test_a_video_that_changed_after_its_plan_stops_its_own_shard_alone(project: LatentsProject) -> None:
     (text,) = (project.results() / "latents_books" / "text" / "shards" / "encode_text").iterdir()
     for path in (*shards_of(project, "encode_latents"), *shards_of(project, "verify_latents")):
