@@ -110,8 +110,9 @@ class _Run:
         for path in sorted(path for path in gone if path.exists()):
             set_aside(path, self.place)
             self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")
-        names = {path.name for path in (*outputs, *gone)}
-        for folder in {path.parent for path in (*outputs, *gone)}:
+        ours = {path for item in items for path in self.step.written(item)} | gone
+        names = {path.name for path in ours}
+        for folder in {path.parent for path in ours}:
             clear_temporary(folder, names.__contains__)
         clear_temporary(self.place.manifest(self.step.name, self.shard, "").parent, lambda name: name.startswith(self.shard))
 
@@ -168,7 +169,7 @@ class _Run:
         """Yield every task with its outcome. What a worker that died left of its task is cleared at once."""
         for task, outcome in run_tasks(work, tasks, workers, name_of, limits):
             if isinstance(outcome, Fault) and outcome.code in DEATHS:
-                for path in task.item.outputs:
+                for path in self.step.written(task.item):
                     clear_temporary(path.parent, path.name.__eq__)
             yield task, outcome
 
