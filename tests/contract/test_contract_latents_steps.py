@@ -1,7 +1,8 @@
 """The contract holds for plan_latents, encode_text and verify_latents.
 
-The first and the last write no file of an item: what they say of it is its row alone, so a shard's manifest is the output that a consumer reads. Where the
-contract speaks of an item's own file, the fact here is that rows come back as they were. What the steps before would leave is written by the tests.
+The first and the last write no file of an item: what they say of it is its row alone. Where the contract speaks of an item's own file, the fact here is that
+rows come back as they were. The main output is the manifest for the first, the file that is looked at for the last. What the steps before would leave is
+written by the tests.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class VerifyWorld(StepWorld):
         return self.place.manifest(VERIFY_STEP, shard, "by-hand")
 
     def output(self, item_id: str) -> Path:
-        return self.manifest(SHARD)
+        return self.sample(item_id)
 
 
 @cache
@@ -155,7 +156,7 @@ def made() -> Path:
 class RowsContract(StageContract):
     """Facts of a step that writes rows alone. Its manifest is written by every run, and last: a redo that fails has nothing to keep."""
 
-    tries = {**StageContract.tries, "events": (3,), "at_call": (1,), "spoilt_as": ("truncated", "foreign", "empty", "missing")}
+    tries = {**StageContract.tries, "events": (3,), "at_call": (1,), "cut": ((2, 2),), "spoilt_as": ("truncated", "foreign", "empty", "missing")}
     test_failed_redo_keeps_what_was_there = None
     test_missing_file_is_made_again = None  # as one that is spoilt
 
@@ -241,6 +242,13 @@ class TestVerifyLatents(RowsContract):
         assert not world.place.manifests(ENCODE_STEP, SHARD), "the same command of the workflow makes the file again"
         world.run()
         assert world.everything() == undisturbed
+
+    def test_wrong_flag_is_bad_input_before_anything_starts(self, world: World) -> None:
+        """The manifest of encode_latents is there before."""
+        done = world.run_shard(SHARD, 1, "--no-such-flag")
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+        assert not (world.stage / ".journal").exists()
 
     def test_no_sample_that_is_whole_is_touched(self, world: VerifyWorld) -> None:
         world.flags(SHARD, 0)
