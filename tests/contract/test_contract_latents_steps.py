@@ -237,6 +237,7 @@ class TestPlanLatents(RowsContract):
 
 class TestVerifyLatents(RowsContract):
     world_class = VerifyWorld
+    tries = {**RowsContract.tries, "at_call": (2,)}  # the first rename sets the refused sample aside, the second is the manifest's
 
     def bring_back(self, world: World) -> None:
         """A refused sample is missed then (fault_stale), and encode_latents brings it back."""
