@@ -135,7 +135,9 @@ class VerifyWorld(StepWorld):
         return self.place.manifest(VERIFY_STEP, shard, "by-hand")
 
     def output(self, item_id: str) -> Path:
-        return self.sample(item_id)
+        """Return a sample; of the refused one what is set aside, while the manifest of encode_latents still names it."""
+        path = self.sample(item_id)
+        return path if item_id != self.bad or path.exists() else self.place.aside(path)
 
 
 @cache
