@@ -14,6 +14,9 @@ from shardwork.errors import DataError
 from shardwork.jsonio import Json, dumps, loads
 from shardwork.locks import held_lock
 
+REFUSED = "refused row"
+"""Key of a refused item's row, which no step can give."""
+Fields = dict[str, Json]
 Seen = dict[str, Json]
 """Size, newest mtime_ns and (if asked) digest of a published file or folder."""
 
@@ -42,10 +45,10 @@ def look(path: Path, digest: bool) -> Seen | None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A finished item.
+    """A finished item, or one that a guard refused.
 
     files, watched : the step's own outputs and those of earlier steps, by path relative to the stage, so that a moved folder stays valid.
-    fields : what the step said of it.
+    fields : what the step said of it; of a refused one its row alone, as REFUSED.
     """
 
     id: str
@@ -53,6 +56,12 @@ class Entry:
     files: Mapping[str, Seen]
     watched: Mapping[str, Seen]
     fields: Mapping[str, Json]
+
+    @property
+    def refused(self) -> Fields | None:
+        """The manifest row of an item that was refused, or None for a finished one."""
+        row = self.fields.get(REFUSED)
+        return row if isinstance(row, dict) else None
 
     def unchanged(self, paths: Iterable[Path], root: Path) -> bool:
         """Return whether the files at `paths` are there and have the size and time that they had when the item was finished."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shardwork.errors import DataError, Fault, fault_from
 from shardwork.ids import check_id
-from shardwork.journal import Entry, Journal, open_journal
+from shardwork.journal import REFUSED, Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
 from shardwork.place import Place, clear_temporary, retract_manifests, set_aside, the_manifest
 from shardwork.pool import Limits, run_tasks
@@ -110,8 +110,9 @@ class _Run:
         for path in sorted(path for path in gone if path.exists()):
             set_aside(path, self.place)
             self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")
-        names = {path.name for path in (*outputs, *gone)}
-        for folder in {path.parent for path in (*outputs, *gone)}:
+        ours = {path for item in items for path in self.step.written(item)} | gone
+        names = {path.name for path in ours}
+        for folder in {path.parent for path in ours}:
             clear_temporary(folder, names.__contains__)
         clear_temporary(self.place.manifest(self.step.name, self.shard, "").parent, lambda name: name.startswith(self.shard))
 
@@ -126,7 +127,7 @@ class _Run:
                 self.fault(fault_from(error, item.id))
                 continue
             if row is None:
-                todo.append(Task(item, self.journal.entries.get(item.id)))
+                todo.append(Task(item, self.finished(item)))
             else:
                 rows.append(row)
         self.say(f"{self.step.name} {self.shard}: {len(items)} items, {self.counts['kept']} up to date, {len(todo)} to do")
@@ -168,7 +169,7 @@ class _Run:
         """Yield every task with its outcome. What a worker that died left of its task is cleared at once."""
         for task, outcome in run_tasks(work, tasks, workers, name_of, limits):
             if isinstance(outcome, Fault) and outcome.code in DEATHS:
-                for path in task.item.outputs:
+                for path in self.step.written(task.item):
                     clear_temporary(path.parent, path.name.__eq__)
             yield task, outcome
 
@@ -190,7 +191,9 @@ class _Run:
             check_id(item.id)
         except DataError as error:
             return quarantined(item.id, error)
-        entry = self.journal.entries.get(item.id)
+        if (refused := self.refused_before(item)) is not None:
+            return refused
+        entry = self.finished(item)
         kept = entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.place.stage)
         kept = kept and (self.step.whole is None or all(map(self.step.whole, item.outputs)))
         change = item.source_change()
@@ -201,6 +204,18 @@ class _Run:
         self.counts["kept"] += 1
         return self.row(entry)
 
+    def finished(self, item: Item) -> Entry | None:
+        """Return the journal's entry of an item that was finished once, or None."""
+        entry = self.journal.entries.get(item.id)
+        return None if entry is None or entry.refused is not None else entry
+
+    def refused_before(self, item: Item) -> Fields | None:
+        """Return the row of an item whose files this guard has refused and set aside: they are not missing. None where one is in its place again."""
+        entry = self.journal.entries.get(item.id)
+        if entry is None or entry.fingerprint != item.fingerprint or any(path.exists() for path in item.watched):
+            return None
+        return entry.refused
+
     def finish(self, entry: Entry, how: str) -> Fields:
         """Journal a finished item and return its row."""
         if self.journal.entries.get(entry.id) != entry:
@@ -209,9 +224,12 @@ class _Run:
         return self.row(entry)
 
     def refuse(self, item: Item, error: DataError) -> Fields:
-        """Return the row of a refused item, whose files are set aside."""
+        """Return the row of a refused item, whose files are set aside. What a guard sets aside it notes before, so that the next run does not miss it."""
+        row = quarantined(item.id, error)
+        if self.step.guards and item.watched:
+            self.journal.add(Entry(item.id, item.fingerprint, {}, {}, {REFUSED: row}))
         self.clear_places(item)
-        return quarantined(item.id, error)
+        return row
 
     def clear_places(self, item: Item) -> None:
         """Set aside what a refused item must not leave among the good files."""

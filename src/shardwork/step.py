@@ -99,7 +99,8 @@ class Step:
     Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
     hazard : what a program that the step runs may do to an item, or None.   whole : a quick look at a finished output of the right size and time, beyond
-    both: one that it refuses is compared by its digest and made again; None for none.
+    both: one that it refuses is compared by its digest and made again; None for none.   note : where the step keeps a note of an item elsewhere than among
+    its outputs: what a killed run left half-written there is cleared as theirs is; None for none.
     """
 
     name: str
@@ -110,6 +111,11 @@ class Step:
     guards: bool = False
     hazard: Hazard | None = None
     whole: Callable[[Path], bool] | None = None
+    note: Callable[[Item], Path] | None = None
+
+    def written(self, item: Item) -> tuple[Path, ...]:
+        """Return the final names of all that is written of an item: its outputs, and its note if there is one."""
+        return (*item.outputs, self.note(item)) if self.note else item.outputs
 
     def fingerprint(self, item: Item, redo: int) -> str:
         """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""

@@ -90,7 +90,7 @@ class Encoder:
     def step(self) -> Step:
         """Return the step."""
         settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": self.text.as_json(), "vae": self.model.card.as_json()}
-        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip)
+        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip, note=self._note)
 
     def make(self, item: Item) -> Fields:
         """Encode a sample, publish its file, and note what for. Raises Fault (fault_stale) where a video or embedding is not the planned one."""

@@ -28,6 +28,7 @@ class World(ABC):
     stage : where results go.   home : where published items stand, if elsewhere.
     good : ids that pass.   bad : an id that is refused, with code `bad_code`; `bad_status` is "upstream" where the last
     of several steps only passes the verdict on.   spare : an id not in the table at first.   kill_group : the command is several processes in a row.
+    least_disk : bytes of a disk that is too small for the run, where half of what is published is less.
     """
 
     good: tuple[str, ...]
@@ -35,6 +36,7 @@ class World(ABC):
     bad_code: str
     bad_status = "quarantined"
     kill_group = False
+    least_disk = 16 << 10
     spare: str
     stage: Path
 
@@ -220,7 +222,7 @@ class StageContract:
     def test_full_disk_is_a_fault_not_a_verdict(self, world: World, undisturbed: dict[str, Any]) -> None:
         (shard,) = world.shards(1)
         need = sum(len(data) for name, data in undisturbed.items() if name != "rows")
-        with small_disk(world.home or world.stage, max(need // 2, 16 << 10)) as grow:
+        with small_disk(world.home or world.stage, max(need // 2, world.least_disk)) as grow:
             done = world.run_shard(shard, 1)
             assert done.returncode == 1, done.stderr
             assert "fault_disk" in done.stderr, done.stderr

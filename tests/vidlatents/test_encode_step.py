@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from shardwork.digests import xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
@@ -169,3 +171,68 @@ def test_samples_that_are_there_need_no_room(work):
     assert samples_need(work.rows, work.place, "bfloat16") == {work.place.folders[0]: 0}
     output_of(work.place, work.rows[0]["name"]).unlink()
     assert samples_need(work.rows, work.place, "bfloat16")[work.place.folders[0]] > 512 * 4096 * 2
+
+
+class Killed(BaseException):
+    """The end of a process, which nothing catches."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_killed_as_a_sample_gets_its_name_has_kept_its_note_and_goes_on_to_the_same_bytes(work, tmp_path, monkeypatch, when):
+    """Before: nothing but the note is there. After: no journal knows the file, and the next run takes it for its own and draws nothing anew."""
+    quiet = Work(tmp_path / "quiet")
+    rows, quiet_files = quiet.run(), {path.name: path.read_bytes() for path in quiet.place.folders[0].iterdir()}
+    first = output_of(work.place, work.rows[0]["name"])
+    note = sidecar_of(work.place.stage / "notes", work.rows[0]["id"])
+    noted = []
+
+    def replace_and_die(source, target, rename=os.replace):
+        if target == first:
+            noted.append((json.loads(note.read_bytes())["xxh3"], xxh3_file(source)))
+            if when == "after":
+                rename(source, target)
+            raise Killed
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shardwork.files.os.replace", replace_and_die)
+        with pytest.raises(Killed):
+            work.run()
+    assert [of_note == of_file for of_note, of_file in noted] == [True]
+    assert first.exists() is (when == "after")
+    time = first.stat().st_mtime_ns if when == "after" else None
+    assert work.run() == rows
+    assert {path.name: path.read_bytes() for path in work.place.folders[0].iterdir()} == quiet_files
+    assert not work.place.quarantine.exists() and time in (None, first.stat().st_mtime_ns)
+
+
+def test_a_kill_between_the_note_of_a_changed_sample_and_its_file_costs_no_second_content(work, monkeypatch):
+    """The old file then stands beside the note of the new one: it is neither adopted nor set aside, but replaced."""
+    work.run()
+    first = output_of(work.place, work.rows[0]["name"])
+    old = first.read_bytes()
+
+    def die(source, target, rename=os.replace):
+        if target == first:
+            raise Killed
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shardwork.files.os.replace", die)
+        with pytest.raises(Killed):
+            work.run(how="mode")
+    assert first.read_bytes() == old
+    rows = work.run(how="mode")
+    made = first.read_bytes()
+    assert made != old and {row["adopted"] for row in rows} == {0} and not work.place.quarantine.exists()
+    assert work.made_anew(how="mode") == 0 and first.read_bytes() == made
+
+
+def test_a_note_that_a_kill_left_half_written_is_cleared_and_those_of_other_shards_are_not(work):
+    notes = work.place.stage / "notes"
+    notes.mkdir(parents=True)
+    ours, theirs = (notes / f".{name}.json.0123456789ab.tmp" for name in (work.rows[0]["id"], "other_33_16_24"))
+    for path in (ours, theirs):
+        path.write_text("{")
+    work.run()
+    assert not ours.exists() and theirs.exists()
