@@ -99,8 +99,9 @@ def test_a_flipped_bit_in_a_latent_loads_without_an_error(sample):
     torch.load(sample, weights_only=False)
 
 
-def test_another_size_than_the_manifest_s_is_named(sample):
-    manifest = {NAME: replace(entry_of(sample)[NAME], bytes=sample.stat().st_size + 1)}
+@pytest.mark.parametrize("more", [-1, 1])
+def test_another_size_than_the_manifest_s_is_named(sample, more):
+    manifest = {NAME: replace(entry_of(sample)[NAME], bytes=sample.stat().st_size + more)}
     assert codes(sample, level="manifest", manifest=manifest) == ["E_FILE_SIZE"]
 
 
@@ -141,6 +142,10 @@ def test_a_further_key_is_named(sample):
         (lambda s: {"vae_latent": torch.stack([s["vae_latent"]] * 8)[0]}, "vae_latent is a part"),
         (lambda s: {"control_latent": s["control_latent"][:, :, :5].clone()}, "control_latent (1, 16, 5, 4, 6)"),
         (lambda s: {"prompt_embed": s["prompt_embed"] + 1}, "not zero beyond"),
+        (lambda s: {"prompt_embed": s["prompt_embed"].index_fill(0, s["prompt_attention_mask"].sum(), 1.0)}, "not zero beyond"),
+        (lambda s: {"prompt_embed": s["prompt_embed"][..., None].clone()}, "prompt_embed (512, 32, 1)"),
+        (lambda s: {"vae_latent": s["vae_latent"].mT.contiguous().mT}, "vae_latent is a part"),
+        (lambda s: {"control_latent": s["control_latent"].requires_grad_()}, "control_latent asks for a gradient"),
         (lambda s: {"prompt_embed": s["prompt_embed"][:226].clone()}, "prompt_embed (226, 32)"),
         (lambda s: {"prompt_attention_mask": s["prompt_attention_mask"].bool()}, "prompt_attention_mask of bool"),
         (lambda s: {"prompt_attention_mask": s["prompt_attention_mask"] * 0}, "with sum 0"),
@@ -160,6 +165,13 @@ def test_a_wrong_value_is_named(sample, change, found):
 @pytest.mark.parametrize("name", ["a_66_32_48.pt", "a_49_64_48.pt", "a_49_32_56.pt", "a_32_32_48.pt"])
 def test_a_right_file_under_a_wrong_name_is_named(sample, name):
     assert "E_FILE_CONTENT" in codes(sample.rename(sample.with_name(name)))
+
+
+@pytest.mark.parametrize("size", [(36, 48), (32, 52)])
+def test_a_name_whose_size_the_model_cannot_have_made_is_named(tmp_path, size):
+    path = tmp_path / f"a_49_{size[0]}_{size[1]}.pt"
+    save_sample(path, content(height=size[0], width=size[1]))
+    assert [finding.expected for finding in verify_file(path, Look())] == ["multiples of 8"]
 
 
 def test_49_whole_frames_under_the_name_of_53_are_named(tmp_path):
@@ -215,6 +227,12 @@ def test_bad_samples_are_deleted_and_foreign_files_stay(sample):
     foreign.write_bytes(b"x")
     assert delete_bad(sample.parent, verify_folder(sample.parent, Look())) == [bad.name]
     assert sorted(path.name for path in sample.parent.iterdir()) == [NAME, "model.pt"]
+
+
+def test_a_whole_sample_that_the_manifest_does_not_name_is_not_deleted(sample):
+    save_sample(sample.with_name("b_49_32_48.pt"), content())
+    report = verify_folder(sample.parent, Look(manifest=entry_of(sample)))
+    assert [finding.code for finding in report.findings] == ["E_FILE_EXTRA"] and delete_bad(sample.parent, report) == []
 
 
 def test_a_bad_sample_is_queued_with_its_uttid_and_bucket(sample):
