@@ -80,6 +80,13 @@ def test_a_video_cut_short_after_it_was_probed_is_refused(tmp_path):
     assert refused(lambda sample: read_pair(sample, probes), sample_of(tmp_path)).code == "E_FRAMES_SHORT"
 
 
+def test_a_pair_of_another_size_than_was_probed_is_refused(tmp_path):
+    write_pair(tmp_path, rgb=5, control=5)
+    probes = probe_pair(sample_of(tmp_path, frames=5))
+    write_pair(tmp_path, rgb=5, control=5, size=(96, 128))
+    assert "96x128" in refused(lambda sample: read_pair(sample, probes), sample_of(tmp_path, frames=5)).found
+
+
 @pytest.mark.parametrize(("rgb", "control"), [(49, 48), (49, 50), (48, 49), (60, 49), (49, 1)])
 def test_another_number_of_frames_is_refused(tmp_path, look, rgb, control):
     write_pair(tmp_path, rgb=rgb, control=control)

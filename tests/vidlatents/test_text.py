@@ -63,6 +63,25 @@ def test_an_embedding_does_not_depend_on_the_other_prompts():
     assert torch.equal(found.embeds[0], text_encoder().encode(["A red ball."]).embeds[0])
 
 
+def test_an_embedding_is_that_of_the_prompts_tokens_without_any_padding():
+    encoder = text_encoder()
+    found = encoder.encode_one("A red ball.")
+    tokens = encoder._tokenizer("A red ball.", return_tensors="pt").input_ids
+    with torch.no_grad():
+        alone = encoder._model(tokens).last_hidden_state[0]
+    torch.testing.assert_close(found.embed[: found.tokens], alone, rtol=0, atol=1e-5)
+
+
+def test_a_prompt_is_cleaned_before_it_is_encoded():
+    assert torch.equal(text_encoder().encode_one(" a \n b &amp; c ").embed, text_encoder().encode_one("a b & c").embed)
+
+
+def test_a_caller_s_autocast_plays_no_part():
+    with torch.autocast("cpu", torch.bfloat16):
+        under = text_encoder().encode_one("A red ball.").embed
+    assert torch.equal(under, text_encoder().encode_one("A red ball.").embed)
+
+
 def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
     encoder, calls = text_encoder(), []
     once = encoder.encode_one
