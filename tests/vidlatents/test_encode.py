@@ -247,8 +247,8 @@ def test_rows_of_tiles_are_blended_linearly_across_their_overlap():
     torch.testing.assert_close(latent[0, 0, 0, :, 0], torch.tensor([0, 0, 1 / 3, 2 / 3, 1, 1]))
 
 
-class Typed(Averaging):
-    """An autoencoder that keeps the dtype of its input and runs under whatever the caller set."""
+class Noting(Averaging):
+    """An autoencoder that notes whether it runs under autocast."""
 
     def encode(self, batch):
         self.autocast = torch.is_autocast_enabled("cpu")
@@ -256,18 +256,19 @@ class Typed(Averaging):
 
 
 def test_a_model_in_bfloat16_gets_bfloat16_and_its_latent_is_float32():
-    model = replace(averaging(), model=Typed(), dtype=torch.bfloat16)
+    model = replace(averaging(), dtype=torch.bfloat16)
     latent = encode(model, plain_video(255), "sections", "sample", of())
     assert (model.model.batches[0].dtype, latent.dtype) == (torch.bfloat16, torch.float32)
 
 
-def test_a_sample_of_a_model_in_bfloat16_is_not_rounded_to_it():
-    latent = encode(replace(averaging(), dtype=torch.bfloat16), plain_video(255), "sections", "sample", of())
-    assert not torch.equal(latent, latent.to(torch.bfloat16).float())
+def test_tiles_of_a_model_in_bfloat16_are_blended_in_float32():
+    model, video = replace(averaging(), dtype=torch.bfloat16), frames(33, 64, 72)
+    whole, tiled = (encode(model, video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
+    torch.testing.assert_close(tiled, whole, rtol=0, atol=1e-6)
 
 
 def test_a_caller_s_autocast_plays_no_part():
-    model = replace(averaging(), model=Typed())
+    model = replace(averaging(), model=Noting())
     with torch.autocast("cpu", torch.bfloat16):
         encode(model, plain_video(9), "sections", "mode", of())
     assert model.model.autocast is False

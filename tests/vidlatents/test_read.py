@@ -386,6 +386,14 @@ def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, 
     assert [probe(path).frames, len(opened)] == [7, 2]
 
 
+def test_a_file_of_the_same_size_and_another_time_is_decoded_again(tmp_path):
+    path = write(tmp_path / "v.mkv", frames_of(5))
+    status, frames = path.stat(), probe(path).frames
+    path.write_bytes(bytes(status.st_size))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert frames == 5 and refused(probe, path).code == "E_DECODE"
+
+
 def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):
     threads, good = [], decode._decoded
 
