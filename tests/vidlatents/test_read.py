@@ -17,7 +17,7 @@ from PIL import Image
 from tests.vidlatents.pairs import frames_of, sample_of, write, write_mp4, write_pair
 from vidlatents import decode
 from vidlatents.codes import SampleRefused
-from vidlatents.read import probe, probe_pair, read_pair
+from vidlatents.read import first_frame, place_start, probe, probe_pair, read_pair
 
 DATAPACK = os.environ.get("REELMILL_DATAPACK", "")
 
@@ -71,6 +71,21 @@ def test_frames_of_known_probes_are_the_same(tmp_path):
     write_pair(tmp_path, rgb=60, control=60)
     sample = sample_of(tmp_path, cut=(3, 58))
     assert np.array_equal(read_pair(sample, probe_pair(sample)).rgb, read_pair(sample).rgb)
+
+
+@pytest.mark.parametrize(("cut", "start", "begun"), [(None, "first", (0, 49)), ((7, 90), "first", (7, 56)), ((7, 56), "drawn", (7, 56))])
+def test_a_placed_sample_s_cut_holds_the_frames_of_its_bucket_alone(tmp_path, cut, start, begun):
+    assert place_start(sample_of(tmp_path, cut=cut), 90, start, 0).cut == begun
+
+
+def test_the_first_frame_alone_is_that_of_the_cut(tmp_path):
+    rgb, _ = write_pair(tmp_path, rgb=5, control=5)
+    assert np.array_equal(first_frame(sample_of(tmp_path, frames=1, cut=(4, 5))), rgb[4])
+
+
+def test_a_first_frame_just_beyond_the_video_is_refused(tmp_path):
+    write_pair(tmp_path, rgb=5, control=5)
+    assert refused(first_frame, sample_of(tmp_path, frames=1, cut=(5, 6))).code == "E_FRAMES_SHORT"
 
 
 def test_a_video_cut_short_after_it_was_probed_is_refused(tmp_path):
