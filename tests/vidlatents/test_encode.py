@@ -294,6 +294,12 @@ def test_neighbouring_tiles_are_blended_linearly_across_their_overlap():
     torch.testing.assert_close(latent[0, 0, 0, 0], torch.tensor([0, 0, 1 / 3, 2 / 3, 1, 1]))
 
 
+def test_what_one_tile_alone_has_seen_is_its_own_value_to_the_bit():
+    video = frames(33, 64, 72)
+    whole, tiled = (encode(averaging(), video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
+    assert torch.equal(tiled[..., :2, :2], whole[..., :2, :2]) and torch.equal(tiled[..., -2:, -1:], whole[..., -2:, -1:])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiles_change_a_real_model_s_latent_little_but_do_change_it(kind):
     video = frames(33, 64, 96)
