@@ -58,7 +58,7 @@ def picture(frame: NDArray[np.uint8]) -> Image.Image:
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor with a storage of its own: a slice would be written with the whole batch."""
-    return tensor.detach().to("cpu", copy=True).contiguous().clone()
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def save_sample(path: Path, content: Content, note: Callable[[Path], None] = lambda path: None) -> None:
