@@ -167,7 +167,9 @@ def test_a_value_of_the_wrong_kind_is_refused(change):
     assert refused(minimal(**change)).code == "E_TYPE"
 
 
-@pytest.mark.parametrize("change", [{"bucket_num_frame": 0}, {"bucket_height": -8}, {"bucket_width": 1 << 40}, {"cut": [49, 0]}, {"crop": [5, 5, 0, 9]}, {"crop": [0, 9, 5, 5]}])
+@pytest.mark.parametrize(
+    "change", [{"bucket_num_frame": 0}, {"bucket_height": -8}, {"bucket_width": 1 << 40}, {"cut": [49, 0]}, {"crop": [5, 5, 0, 9]}, {"crop": [0, 9, 5, 5]}]
+)
 def test_a_value_that_cannot_be_meant_is_refused(change):
     assert refused(minimal(**change)).code == "E_FIELD"
 

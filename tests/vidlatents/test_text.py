@@ -1,5 +1,9 @@
+import json
+import shutil
+
 import pytest
 import torch
+from transformers import UMT5EncoderModel
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder
@@ -117,6 +121,29 @@ def test_an_embedding_that_is_no_number_is_refused():
         with pytest.raises(DataError) as caught:
             encoder.encode(["a"])
     assert caught.value.code == "E_NONFINITE"
+
+
+def test_a_text_encoder_of_another_kind_is_refused(tmp_path):
+    where = shutil.copytree(folder("wan21"), tmp_path / "model")
+    path = where / "text_encoder" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": "t5"}))
+    with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
+        load_text(where, torch.float32, "cpu")
+    assert caught.value.expected == "umt5"
+
+
+def test_an_encoder_that_the_library_left_without_its_table_of_tokens_is_not_taken(monkeypatch):
+    good = UMT5EncoderModel.from_pretrained
+
+    def broken(*where, **options):
+        model, report = good(*where, **options)
+        model.encoder.embed_tokens = torch.nn.Embedding.from_pretrained(torch.zeros_like(model.shared.weight))
+        return model, report
+
+    monkeypatch.setattr(UMT5EncoderModel, "from_pretrained", broken)
+    with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
+        load_text(folder("wan21"), torch.float32, "cpu")
+    assert caught.value.expected == "one shared table"
 
 
 def test_missing_text_weights_say_how_to_get_them(tmp_path):
