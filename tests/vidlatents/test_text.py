@@ -100,7 +100,7 @@ def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
 
 
 def test_other_prompts_have_other_digests():
-    assert len({prompt_digest(prompt) for prompt in ("a", "b", "a b", "ab", "\ud800")}) == 5
+    assert len({prompt_digest(prompt) for prompt in ("a", "A", "b", "a b", "ab", "\ud800")}) == 6
 
 
 def test_a_released_encoder_is_not_used_any_more():
