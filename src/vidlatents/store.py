@@ -16,6 +16,7 @@ from PIL import Image
 
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
+from shardwork.watched import WatchedFile
 from vidlatents.codes import HINT_REMAKE
 
 CONTROL_TYPE = "external_control_video"
@@ -98,11 +99,12 @@ def load_sample(path: Path) -> Stored:
     import pickle
 
     hint = HINT_REMAKE
-    with open(path, "rb") as file:
+    with WatchedFile(path) as file:
         try:
             with torch.serialization.safe_globals([Image.Image]):
                 values = torch.load(file, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError, IndexError, zipfile.BadZipFile) as error:
+            file.raise_error(error)
             found = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
             raise DataError("E_FILE_LOAD", path, found, "a file of tensors, text and one picture", hint) from error
     if not isinstance(values, dict) or set(values) != set(KEYS):

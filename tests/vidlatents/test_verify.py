@@ -11,7 +11,7 @@ from tests.vidlatents.tiny_models import content
 from vidlatents.__main__ import main
 from vidlatents.models import MODELS
 from vidlatents.store import load_sample, save_sample
-from vidlatents.verify import LEVELS, Entry, Look, delete_bad, read_manifest, requeue_rows, verify_file, verify_folder
+from vidlatents.verify import LEVELS, Entry, Look, delete_bad, read_manifest, requeue_rows, verify_file, verify_folder, whole_zip
 
 NAME = "a_49_32_48.pt"
 
@@ -94,6 +94,30 @@ def test_one_flipped_bit_is_named_with_its_part(sample, member):
     assert [finding.code for finding in found] == ["E_FILE_CRC"] and member in found[0].found
 
 
+@pytest.mark.parametrize(("level", "name"), [("zip", "read"), ("crc", "testzip"), ("full", "read"), ("full", "readinto")])
+def test_a_disk_that_fails_while_a_file_is_looked_at_is_no_fault_of_the_file(sample, monkeypatch, level, name):
+    def fail(self, *given):
+        self.error = OSError(5, "Input/output error")
+        raise self.error
+
+    if name == "testzip":
+        monkeypatch.setattr("zipfile.ZipFile.testzip", fail)
+    else:
+        monkeypatch.setattr(f"shardwork.watched.WatchedFile.{name}", fail)
+        if level == "full":
+            monkeypatch.setattr("vidlatents.verify._bytes_wrong", lambda path, look: ())
+    with pytest.raises(OSError, match="Input/output"):
+        codes(sample, level=level)
+
+
+@pytest.mark.parametrize(("padding", "whole"), [(1024 - 119, False), (1024 - 118, True)])
+def test_a_zip_archive_below_1024_bytes_is_not_passed_over_by_a_run_that_appends(tmp_path, padding, whole):
+    path = tmp_path / NAME
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a" * 10, bytes(padding))
+    assert path.stat().st_size == 1024 - (not whole) and whole_zip(path) is whole
+
+
 def test_a_flipped_bit_in_a_latent_loads_without_an_error(sample):
     flip(sample, "data/0")
     torch.load(sample, weights_only=False)
@@ -141,6 +165,7 @@ def test_a_further_key_is_named(sample):
         (lambda s: {"control_latent": s["control_latent"] / 0}, "control_latent holds NaN or infinity"),
         (lambda s: {"vae_latent": torch.stack([s["vae_latent"]] * 8)[0]}, "vae_latent is a part"),
         (lambda s: {"control_latent": s["control_latent"][:, :, :5].clone()}, "control_latent (1, 16, 5, 4, 6)"),
+        (lambda s: {"prompt_embed": s["prompt_embed"].half()}, "prompt_embed of float16"),
         (lambda s: {"prompt_embed": s["prompt_embed"] + 1}, "not zero beyond"),
         (lambda s: {"prompt_embed": s["prompt_embed"].index_fill(0, s["prompt_attention_mask"].sum(), 1.0)}, "not zero beyond"),
         (lambda s: {"prompt_embed": s["prompt_embed"][..., None].clone()}, "prompt_embed (512, 32, 1)"),
