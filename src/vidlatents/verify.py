@@ -197,6 +197,7 @@ def crc_fault(path: Path) -> str | None:
 
 def _fault(path: Path, look: Callable[[zipfile.ZipFile], str | None]) -> str | None:
     """Return what is wrong with an archive.   look : returns the part that is damaged.   zipfile takes a read that fails for the end of the file."""
+    found: str | None
     with WatchedFile(path) as file:
         try:
             if not zipfile.is_zipfile(file):
