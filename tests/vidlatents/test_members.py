@@ -45,7 +45,7 @@ def test_the_two_videos_of_a_row_are_told_apart():
 
 @pytest.mark.parametrize("change", [{"prompt": "a blue car"}, {"cut": [1, 50]}, {"crop": [0, 8, 0, 8]}, {"path": "x.mp4", "control_path": "y.mp4"}])
 def test_a_record_that_changed_under_its_name_is_planned_again(tmp_path, change):
-    before, after = (members(tmp_path, minimal(**more))[0].row() for more in ({}, change))
+    before, after = (members(tmp_path, record)[0].row() for record in (minimal(), minimal(**change)))
     assert before["id"] == after["id"] and before["digest"] != after["digest"]
 
 
