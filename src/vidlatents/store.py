@@ -16,6 +16,7 @@ from PIL import Image
 
 from shardwork.errors import DataError
 from shardwork.files import atomic_path
+from shardwork.watched import WatchedFile
 from vidlatents.codes import HINT_REMAKE
 
 CONTROL_TYPE = "external_control_video"
@@ -58,7 +59,7 @@ def picture(frame: NDArray[np.uint8]) -> Image.Image:
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor with a storage of its own: a slice would be written with the whole batch."""
-    return tensor.detach().to("cpu", copy=True).contiguous().clone()
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def save_sample(path: Path, content: Content, note: Callable[[Path], None] = lambda path: None) -> None:
@@ -98,11 +99,12 @@ def load_sample(path: Path) -> Stored:
     import pickle
 
     hint = HINT_REMAKE
-    with open(path, "rb") as file:
+    with WatchedFile(path) as file:
         try:
             with torch.serialization.safe_globals([Image.Image]):
                 values = torch.load(file, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError, IndexError, zipfile.BadZipFile) as error:
+            file.raise_error(error)
             found = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
             raise DataError("E_FILE_LOAD", path, found, "a file of tensors, text and one picture", hint) from error
     if not isinstance(values, dict) or set(values) != set(KEYS):

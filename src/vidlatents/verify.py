@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from shardwork.digests import sha256_file
 from shardwork.errors import DataError
 from shardwork.files import retract
 from shardwork.jsonio import Json, read_jsonl
+from shardwork.watched import WatchedFile
 from vidlatents.codes import HINT_REMAKE
 from vidlatents.models import ModelKind
 from vidlatents.records import parse_name
@@ -180,17 +181,8 @@ def _bytes_wrong(path: Path, look: Look) -> Iterator[tuple[str, str, str]]:
 
 
 def zip_fault(path: Path) -> str | None:
-    """Return why a file is no whole zip archive, or None; reads its directory only."""
-    with open(path, "rb") as file:
-        try:
-            if not zipfile.is_zipfile(file):
-                return "no end of a zip archive"
-            zipfile.ZipFile(file).close()
-        except ZIP_ERRORS as error:
-            return str(error) or type(error).__name__
-        except OSError as error:
-            return _offset_fault(error)
-    return None
+    """Return why a file is no whole zip archive, or None; reads its directory only. Raises OSError where the machine is at fault."""
+    return _fault(path, lambda archive: None)
 
 
 def whole_zip(path: Path) -> bool:
@@ -199,16 +191,27 @@ def whole_zip(path: Path) -> bool:
 
 
 def crc_fault(path: Path) -> str | None:
-    """Return which part of a zip archive is damaged, or None; reads every byte of every part."""
-    with open(path, "rb") as file:
+    """Return which part of a zip archive is damaged, or None; reads every byte of every part. Raises OSError where the machine is at fault."""
+    return _fault(path, zipfile.ZipFile.testzip)
+
+
+def _fault(path: Path, look: Callable[[zipfile.ZipFile], str | None]) -> str | None:
+    """Return what is wrong with an archive.   look : returns the part that is damaged.   zipfile takes a read that fails for the end of the file."""
+    found: str | None
+    with WatchedFile(path) as file:
         try:
-            with zipfile.ZipFile(file) as archive:
-                bad = archive.testzip()
+            if not zipfile.is_zipfile(file):
+                found = "no end of a zip archive"
+            else:
+                with zipfile.ZipFile(file) as archive:
+                    bad = look(archive)
+                found = None if bad is None else f"{bad} is damaged"
         except ZIP_ERRORS as error:
-            return str(error) or type(error).__name__
+            found = str(error) or type(error).__name__
         except OSError as error:
-            return _offset_fault(error)
-    return None if bad is None else f"{bad} is damaged"
+            found = _offset_fault(error)
+        file.raise_error()
+    return found
 
 
 def _offset_fault(error: OSError) -> str:

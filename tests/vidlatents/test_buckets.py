@@ -53,6 +53,11 @@ def test_of_equally_near_sizes_the_last_is_taken():
     assert nearest_size(100, 100, ((64, 64), (128, 128))) == (128, 128)
 
 
+def test_the_nearest_size_has_the_least_product_across_as_the_public_producer_takes_it():
+    # |100 x 64 - 200 x 64| = 6400 and |100 x 1200 - 200 x 512| = 17600, although 512 : 1200 is nearer to 100 : 200
+    assert nearest_size(100, 200, ((64, 64), (512, 1200))) == (64, 64)
+
+
 @settings(deadline=None, database=None)
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 300).map(lambda n: 8 * n), st.integers(1, 300).map(lambda n: 8 * n))
 def test_the_kept_part_is_centred_full_in_one_direction_and_of_the_buckets_shape(height, width, high, wide):

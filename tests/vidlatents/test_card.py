@@ -42,6 +42,21 @@ def test_one_changed_weight_is_another_card(copied):
     assert card.weights != vae_card(folder("wan21"), "wan21").weights and card.config == vae_card(folder("wan21"), "wan21").config
 
 
+def test_another_mean_in_the_configuration_is_another_card(copied):
+    path = copied / "vae" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "latents_mean": [config["latents_mean"][0] + 1, *config["latents_mean"][1:]]}))
+    assert vae_card(copied, "wan21").short != vae_card(folder("wan21"), "wan21").short
+
+
+@pytest.mark.parametrize("numbers", [126_892_531, 704_000_000])
+def test_weights_of_a_released_autoencoder_s_size_are_not_tiny(copied, numbers):
+    (file,) = (copied / "vae").glob("*.safetensors")
+    header = json.dumps({"x": {"dtype": "F32", "shape": [numbers], "data_offsets": [0, 4 * numbers]}}).encode()
+    file.write_bytes(len(header).to_bytes(8, "little") + header)
+    assert not vae_card(copied, "wan21").tiny
+
+
 def test_a_changed_tokenizer_is_another_text_encoder(copied):
     path = copied / "tokenizer" / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "model_max_length": 100}))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vidlatents.cost import HEAP_BYTES, bucket_cost, cost_of, section_cost
+from vidlatents import cost
+from vidlatents.cost import HEAP_BYTES, SectionCost, _scaled, bucket_cost, cost_of, section_cost
 from vidlatents.tiling import Tiling
 
 WAN21 = {"base_dim": 96, "z_dim": 16, "dim_mult": [1, 2, 4, 4], "num_res_blocks": 2, "temperal_downsample": [False, True, True]}
@@ -80,6 +81,28 @@ def test_tiles_take_the_operations_of_all_and_the_memory_of_one():
     whole, tiled = section_cost(TINY, 5, 64, 128), bucket_cost(TINY, 5, 64, 128, tiling=Tiling(64, 72, 16))
     assert tiled.flops == 2 * section_cost(TINY, 5, 64, 72).flops > whole.flops
     assert tiled.peak_bytes == section_cost(TINY, 5, 64, 72).peak_bytes < whole.peak_bytes
+
+
+def test_of_unequal_tiles_the_memory_is_that_of_the_largest():
+    tiled = bucket_cost(TINY, 5, 64, 120, tiling=Tiling(64, 72, 16))
+    assert tiled.peak_bytes == section_cost(TINY, 5, 64, 72).peak_bytes > section_cost(TINY, 5, 64, 64).peak_bytes
+
+
+def test_a_plans_cost_is_counted_with_the_tiles_of_each_bucket(monkeypatch):
+    asked = []
+
+    def noted(config, frames, height, width, dtype, tiling):
+        asked.append((frames, height, width, tiling))
+        return SectionCost(1, 1, 1)
+
+    monkeypatch.setattr(cost, "bucket_cost", noted)
+    cost_of([row(33, height=64, width=96)], TINY, tiling_of=lambda height, width: Tiling(height, width // 2, 8))
+    assert asked == [(33, 64, 96, Tiling(64, 48, 8))]
+
+
+def test_a_size_that_is_not_counted_is_scaled_from_one_of_its_frames():
+    counted = {(33, 64, 64): SectionCost(400, 7, 1), (5, 32, 32): SectionCost(9, 9, 1)}
+    assert _scaled(counted, (33, 32, 32)) == SectionCost(100, 7, 1)
 
 
 def test_a_small_convolution_is_counted_with_the_columns_that_it_is_unfolded_to():

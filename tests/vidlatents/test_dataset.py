@@ -13,6 +13,7 @@ from shardwork.run import write_manifest
 from tests.vidlatents.tiny_models import folder
 from vidlatents.card import Card
 from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
+from vidlatents.read import RESIZE_RULE
 from vidlatents.settings import EncodeFlags, SetSettings
 from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, MANIFEST, PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
 
@@ -137,6 +138,16 @@ def test_a_description_names_models_and_settings():
     about = described(NOW, EncodeFlags(how="mode", seed=3), SetSettings(start="drawn").plan())
     assert (about["model"]["weights"], about["model"]["short"], about["model"]["z"], about["text_encoder"]["short"]) == ("w", NOW.vae.short, 16, NOW.text.short)
     assert [about["settings"][name] for name in ("how", "seed", "start", "dtype")] == ["mode", None, "drawn", "float32"], "the mode draws nothing"
+
+
+def test_a_description_has_the_figures_of_its_kind_and_the_rule_of_resizing():
+    about = described(NOW, EncodeFlags(model="wan22-5b"), SetSettings(model="wan22-5b").plan())
+    assert [about["model"][name] for name in ("z", "spatial", "temporal", "patch")] == [48, 16, 4, 2] and about["settings"]["resize"] == RESIZE_RULE
+
+
+def test_a_sample_of_the_other_layouts_folder_is_neither_a_row_nor_a_failure(place):
+    facts = books(place, [made("a"), {"id": "b", "status": "ok", "code": "ok", "files": {}, "elsewhere": 1}])
+    assert (facts["samples"], facts["failed"]) == (1, 0)
 
 
 def test_a_foreign_pt_file_is_named(place):

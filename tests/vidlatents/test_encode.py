@@ -159,6 +159,23 @@ def test_a_pair_of_one_video_twice_has_two_draws():
     assert not torch.equal(pair.video, pair.control)
 
 
+def test_each_video_of_a_pair_is_drawn_with_the_stream_of_its_name():
+    pair = encode_pair(averaging(), plain_video(9), plain_video(9), EncodeSettings(), of())
+    for latent, name in ((pair.video, "rgb"), (pair.control, "control")):
+        noise = torch.randn((16, 9, 2, 3), generator=torch.Generator().manual_seed(seeds(0, "a")(name, 0)))
+        torch.testing.assert_close(latent[0], 9 / 127.5 - 1 + noise, rtol=0, atol=1e-6)
+
+
+def test_two_sections_of_one_still_picture_have_two_draws():
+    latent = encode(averaging(), plain_video(9, 66), "sections", "sample", of())
+    assert not torch.equal(latent[0], latent[1])
+
+
+def test_a_pair_of_two_sizes_is_not_encoded():
+    with pytest.raises(ValueError, match="control"):
+        encode_pair(averaging(), plain_video(9), plain_video(9, 34), EncodeSettings(), of())
+
+
 def test_swapping_rgb_and_control_swaps_their_modes():
     settings_ = EncodeSettings(how="mode")
     one, two = (encode_pair(averaging(), a, b, settings_, of()) for a, b in ((plain_video(0), plain_video(255)), (plain_video(255), plain_video(0))))
@@ -170,9 +187,10 @@ def test_a_variance_that_is_absurd_but_a_number_is_held_down_as_the_library_does
     assert float(latent.std()) == pytest.approx(np.exp(10), rel=0.2)
 
 
+@pytest.mark.parametrize("how", ["sample", "mode"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_model_that_returns_no_number_refuses_the_sample(value):
-    error = refused("E_NONFINITE", lambda: encode(averaging(log_variance=value), plain_video(9), "sections", "sample", of(), where="u1"))
+def test_a_model_that_returns_no_number_refuses_the_sample(value, how):
+    error = refused("E_NONFINITE", lambda: encode(averaging(log_variance=value), plain_video(9), "sections", how, of(), where="u1"))
     assert error.where == "u1"
 
 
@@ -217,6 +235,45 @@ def test_another_error_of_the_model_is_let_through():
         encode(replace(averaging(), model=Hungry(0, RuntimeError("broken"))), plain_video(9), "sections", "mode", of())
 
 
+def test_a_picture_that_is_larger_than_its_tiles_in_one_direction_alone_is_cut_in_that_direction():
+    model = averaging()
+    encode(model, frames(33, 16, 48), "sections", "mode", of(), Tiling(32, 32, 16))
+    encode(model, frames(33, 48, 16), "sections", "mode", of(), Tiling(32, 32, 16))
+    assert [tuple(batch.shape[3:]) for batch in model.model.batches] == [(16, 32), (16, 32), (32, 16), (32, 16)]
+
+
+def test_rows_of_tiles_are_blended_linearly_across_their_overlap():
+    latent = encode(replace(averaging(), model=Counting()), frames(33, 48, 16), "sections", "mode", of(), Tiling(32, 32, 16))
+    torch.testing.assert_close(latent[0, 0, 0, :, 0], torch.tensor([0, 0, 1 / 3, 2 / 3, 1, 1]))
+
+
+class Noting(Averaging):
+    """An autoencoder that notes whether it runs under autocast."""
+
+    def encode(self, batch):
+        self.autocast = torch.is_autocast_enabled("cpu")
+        return super().encode(batch)
+
+
+def test_a_model_in_bfloat16_gets_bfloat16_and_its_latent_is_float32():
+    model = replace(averaging(), dtype=torch.bfloat16)
+    latent = encode(model, plain_video(255), "sections", "sample", of())
+    assert (model.model.batches[0].dtype, latent.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_tiles_of_a_model_in_bfloat16_are_blended_in_float32():
+    model, video = replace(averaging(), dtype=torch.bfloat16), frames(33, 64, 72)
+    whole, tiled = (encode(model, video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
+    torch.testing.assert_close(tiled, whole, rtol=0, atol=1e-6)
+
+
+def test_a_caller_s_autocast_plays_no_part():
+    model = replace(averaging(), model=Noting())
+    with torch.autocast("cpu", torch.bfloat16):
+        encode(model, plain_video(9), "sections", "mode", of())
+    assert model.model.autocast is False
+
+
 def test_tiles_of_a_model_without_reach_are_blended_to_the_untiled_latent():
     video = frames(33, 64, 72)
     whole, tiled = (encode(averaging(), video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
@@ -235,6 +292,12 @@ class Counting(Averaging):
 def test_neighbouring_tiles_are_blended_linearly_across_their_overlap():
     latent = encode(replace(averaging(), model=Counting()), frames(33, 16, 48), "sections", "mode", of(), Tiling(32, 32, 16))
     torch.testing.assert_close(latent[0, 0, 0, 0], torch.tensor([0, 0, 1 / 3, 2 / 3, 1, 1]))
+
+
+def test_what_one_tile_alone_has_seen_is_its_own_value_to_the_bit():
+    video = frames(33, 64, 72)
+    whole, tiled = (encode(averaging(), video, "sections", "mode", of(), tiling) for tiling in (None, Tiling(32, 32, 16)))
+    assert torch.equal(tiled[..., :2, :2], whole[..., :2, :2]) and torch.equal(tiled[..., -2:, -1:], whole[..., -2:, -1:])
 
 
 @pytest.mark.parametrize("kind", KINDS)

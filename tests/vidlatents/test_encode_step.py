@@ -166,6 +166,13 @@ def test_a_disk_without_room_is_said_before_anything_is_written(work, monkeypatc
     check_room(both)
 
 
+def test_room_is_asked_of_the_nearest_folder_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("vidlatents.room.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    with pytest.raises(DataError, match="E_DISK") as caught:
+        check_room({tmp_path / "new": 1000})
+    assert caught.value.where == str(tmp_path)
+
+
 def test_samples_that_are_there_need_no_room(work):
     work.run()
     assert samples_need(work.rows, work.place, "bfloat16") == {work.place.folders[0]: 0}

@@ -81,6 +81,16 @@ def test_a_pair_that_cannot_be_read_is_not_replaced_by_another():
         next(loader)
 
 
+def test_buckets_of_pairs_are_frames_height_and_width():
+    assert pairs(sample_of("a"), sample_of("b", 9, 16, 32)).buckets == [(5, 16, 24), (9, 16, 32)]
+
+
+def test_a_loader_draws_nothing_from_the_process_s_own_stream():
+    before = torch.get_rng_state()
+    next(iter(make_loader(pairs(sample_of("a")), 1, shuffle=True)))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_worker_processes_give_the_same_batches():
     samples = [sample_of(letter) for letter in "abc"]
     one, two = (list(make_loader(pairs(*samples), 2, workers=workers, shuffle=True)) for workers in (0, 1))
@@ -183,6 +193,21 @@ def test_epochs_choose_other_sections(folder):
         dataset.set_epoch(epoch)
         first.append(float(dataset[0]["target_latents"].sum()))
     assert len(set(first)) == 3
+
+
+def test_files_of_one_epoch_choose_their_sections_apart(folder):
+    dataset, chosen = LatentDataset(folder), []
+    for epoch in range(12):
+        dataset.set_epoch(epoch)
+        starts = [bool((item["x0_latents"] == 0).all()) for item in (dataset[0], dataset[1])]
+        chosen.append(starts)
+    assert [True, False] in chosen and [False, True] in chosen
+
+
+def test_an_item_says_what_its_files_name_says_and_the_raw_prompt(folder):
+    item = LatentDataset(folder)[0]
+    names = ("uttid", "bucket_key", "num_frame", "height", "width", "prompt_raws")
+    assert [item[name] for name in names] == ["x_1", (121, 32, 48), 121, 32, 48, "A red ball."]
 
 
 def test_a_foreign_pt_file_is_an_error_that_names_it(folder):

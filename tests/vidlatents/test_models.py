@@ -61,6 +61,27 @@ def test_another_seed_gives_other_weights(tmp_path):
     assert not torch.equal(other["quant_conv.weight"], vae("wan21").model.state_dict()["quant_conv.weight"])
 
 
+def test_another_seed_gives_other_weights_of_the_text_encoder(tmp_path):
+    write_text(tmp_path, seed=1)
+    one, two = (load_file(path / "text_encoder/model.safetensors") for path in (tmp_path, folder("wan21")))
+    assert not torch.equal(one["shared.weight"], two["shared.weight"])
+
+
+def test_weights_of_a_tiny_model_have_the_variance_of_one_over_their_inputs():
+    weight = vae("wan21").model.state_dict()["encoder.conv_in.weight"]
+    assert float(weight.std()) == pytest.approx((3 * 3 * 3 * 3) ** -0.5, rel=0.1)
+
+
+def test_every_channel_of_the_tiny_wan22_has_a_mean_and_a_deviation_of_its_own():
+    config = VAE_CONFIGS["wan22-5b"]
+    assert len(set(config["latents_mean"])) == len(set(config["latents_std"])) == 48
+
+
+def test_the_tiny_configuration_of_wan21_is_the_specified_one():
+    expected = {"base_dim": 8, "z_dim": 16, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1, "temperal_downsample": [False, True, True]}
+    assert VAE_CONFIGS["wan21"] == expected
+
+
 @pytest.mark.parametrize(("kind", "other"), [KINDS, KINDS[::-1]])
 def test_one_kind_loaded_as_the_other_is_refused(kind, other):
     assert refused("E_MODEL_KIND", lambda: load_vae(folder(kind), other, torch.float32, "cpu")).found.startswith(kind)

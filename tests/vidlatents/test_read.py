@@ -17,7 +17,7 @@ from PIL import Image
 from tests.vidlatents.pairs import frames_of, sample_of, write, write_mp4, write_pair
 from vidlatents import decode
 from vidlatents.codes import SampleRefused
-from vidlatents.read import probe, probe_pair, read_pair
+from vidlatents.read import first_frame, place_start, probe, probe_pair, read_pair
 
 DATAPACK = os.environ.get("REELMILL_DATAPACK", "")
 
@@ -73,11 +73,33 @@ def test_frames_of_known_probes_are_the_same(tmp_path):
     assert np.array_equal(read_pair(sample, probe_pair(sample)).rgb, read_pair(sample).rgb)
 
 
+@pytest.mark.parametrize(("cut", "start", "begun"), [(None, "first", (0, 49)), ((7, 90), "first", (7, 56)), ((7, 56), "drawn", (7, 56))])
+def test_a_placed_sample_s_cut_holds_the_frames_of_its_bucket_alone(tmp_path, cut, start, begun):
+    assert place_start(sample_of(tmp_path, cut=cut), 90, start, 0).cut == begun
+
+
+def test_the_first_frame_alone_is_that_of_the_cut(tmp_path):
+    rgb, _ = write_pair(tmp_path, rgb=5, control=5)
+    assert np.array_equal(first_frame(sample_of(tmp_path, frames=1, cut=(4, 5))), rgb[4])
+
+
+def test_a_first_frame_just_beyond_the_video_is_refused(tmp_path):
+    write_pair(tmp_path, rgb=5, control=5)
+    assert refused(first_frame, sample_of(tmp_path, frames=1, cut=(5, 6))).code == "E_FRAMES_SHORT"
+
+
 def test_a_video_cut_short_after_it_was_probed_is_refused(tmp_path):
     write_pair(tmp_path)
     probes = probe_pair(sample_of(tmp_path))
     write(tmp_path / "control_videos" / "a.mp4", frames_of(48))
     assert refused(lambda sample: read_pair(sample, probes), sample_of(tmp_path)).code == "E_FRAMES_SHORT"
+
+
+def test_a_pair_of_another_size_than_was_probed_is_refused(tmp_path):
+    write_pair(tmp_path, rgb=5, control=5)
+    probes = probe_pair(sample_of(tmp_path, frames=5))
+    write_pair(tmp_path, rgb=5, control=5, size=(96, 128))
+    assert "96x128" in refused(lambda sample: read_pair(sample, probes), sample_of(tmp_path, frames=5)).found
 
 
 @pytest.mark.parametrize(("rgb", "control"), [(49, 48), (49, 50), (48, 49), (60, 49), (49, 1)])
@@ -377,6 +399,14 @@ def test_two_cuts_of_one_video_decode_it_once_and_a_changed_one_again(tmp_path, 
     assert [probe(path).frames, probe(path).frames, len(opened)] == [5, 5, 1]
     write(path, frames_of(7))
     assert [probe(path).frames, len(opened)] == [7, 2]
+
+
+def test_a_file_of_the_same_size_and_another_time_is_decoded_again(tmp_path):
+    path = write(tmp_path / "v.mkv", frames_of(5))
+    status, frames = path.stat(), probe(path).frames
+    path.write_bytes(bytes(status.st_size))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert frames == 5 and refused(probe, path).code == "E_DECODE"
 
 
 def test_a_video_is_decoded_by_one_thread(tmp_path, monkeypatch):

@@ -38,6 +38,15 @@ def test_a_full_record_derives_uttid_and_bucket_as_the_public_producer():
     assert (sample.uttid, sample.num_frame, sample.height, sample.width) == ("clip_1_10-140", 121, 480, 1920)
 
 
+def test_a_derived_bucket_is_named_as_the_seed_names_its_own():
+    assert parse_record(full(), settings_of(), "r:1").bucket_key == "480x1920x121"
+
+
+@pytest.mark.parametrize(("path", "uttid"), [("d.1/v1.5_a.mp4", "v1.5_a_10-140"), ("d/a.mov", "a_10-140"), ("a", "a_10-140"), ("a.mp4_1.mp4", "a_1_10-140")])
+def test_a_derived_uttid_is_the_basename_without_mp4_and_the_cut(path, uttid):
+    assert parse_record(full(path=path), settings_of(), "r:1").uttid == uttid
+
+
 def test_a_full_record_names_its_own_files():
     sample = parse_record(full(), settings_of(), "r:1")
     assert (str(sample.video), str(sample.control)) == ("data/videos/deep/clip_1.mp4", "data/control_videos/clip_1_sketch.mp4")
@@ -59,6 +68,12 @@ def test_a_full_record_takes_the_nearest_allowed_size(size, found):
     assert (sample.height, sample.width) == found
 
 
+@pytest.mark.parametrize(("crop", "found"), [([0, 1000, 0, 500], (256, 512)), ([0, 500, 0, 1000], (512, 256)), ([700, 1000, 100, 1000], (512, 256))])
+def test_the_size_of_a_cropped_record_is_nearest_to_its_crop_of_x0_x1_y0_y1(crop, found):
+    sample = parse_record(full(crop=crop), settings_of(sizes=((256, 512), (512, 256))), "r:1")
+    assert (sample.height, sample.width) == found
+
+
 @pytest.mark.parametrize(("frames", "bucket"), [(121, 121), (129, 121), (140, 121), (141, 141), (192, 181), (193, 193), (9999, 501)])
 def test_a_full_record_takes_the_largest_frame_bucket_that_it_fills(frames, bucket):
     assert parse_record(full(cut=[0, frames]), settings_of(), "r:1").num_frame == bucket
@@ -67,6 +82,12 @@ def test_a_full_record_takes_the_largest_frame_bucket_that_it_fills(frames, buck
 @pytest.mark.parametrize("key", ["prompt", "prompts", "caption", "cap"])
 def test_a_prompt_is_found_under_each_of_its_names(key):
     assert parse_record({**without(minimal(), "prompt"), key: "x"}, settings_of(), "r:1").prompt == "x"
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_of_several_prompts_the_first_in_the_specified_order_is_taken(count):
+    names = ["prompt", "prompts", "caption", "cap"][-count:]
+    assert parse_record({**without(minimal(), "prompt"), **{name: name for name in reversed(names)}}, settings_of(), "r:1").prompt == names[0]
 
 
 @pytest.mark.parametrize("prompt", ["", "   ", "\U0001f600", "a\u2028b", "null", "x\n\ty &amp; <b>", "\u0645\u0631\u062d\u0628\u0627", "w " * 5000])
@@ -146,7 +167,9 @@ def test_a_value_of_the_wrong_kind_is_refused(change):
     assert refused(minimal(**change)).code == "E_TYPE"
 
 
-@pytest.mark.parametrize("change", [{"bucket_num_frame": 0}, {"bucket_height": -8}, {"bucket_width": 1 << 40}, {"cut": [49, 0]}, {"crop": [5, 5, 0, 9]}])
+@pytest.mark.parametrize(
+    "change", [{"bucket_num_frame": 0}, {"bucket_height": -8}, {"bucket_width": 1 << 40}, {"cut": [49, 0]}, {"crop": [5, 5, 0, 9]}, {"crop": [0, 9, 5, 5]}]
+)
 def test_a_value_that_cannot_be_meant_is_refused(change):
     assert refused(minimal(**change)).code == "E_FIELD"
 

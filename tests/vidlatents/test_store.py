@@ -1,6 +1,7 @@
 import io
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def test_a_picture_read_from_a_png_is_stored_as_a_plain_one(tmp_path):
     save_sample(tmp_path / "a_33_32_48.pt", Content(**fields, first_frames_image=opened, prompt_raw="A red ball."))
     save_sample(tmp_path / "b_33_32_48.pt", given)
     assert (tmp_path / "a_33_32_48.pt").read_bytes() == (tmp_path / "b_33_32_48.pt").read_bytes()
+
+
+def test_a_grey_picture_is_stored_in_rgb(tmp_path):
+    given = content()
+    save_sample(tmp_path / "a_33_32_48.pt", replace(given, first_frames_image=given.first_frames_image.convert("L")))
+    assert load_sample(tmp_path / "a_33_32_48.pt")["first_frames_image"].mode == "RGB"
 
 
 def test_a_file_that_would_run_code_is_refused_unrun(tmp_path):

@@ -1,5 +1,10 @@
+import json
+import shutil
+from typing import Any
+
 import pytest
 import torch
+from transformers import UMT5EncoderModel
 
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder
@@ -63,6 +68,25 @@ def test_an_embedding_does_not_depend_on_the_other_prompts():
     assert torch.equal(found.embeds[0], text_encoder().encode(["A red ball."]).embeds[0])
 
 
+def test_an_embedding_is_that_of_the_prompts_tokens_without_any_padding():
+    encoder = text_encoder()
+    found = encoder.encode_one("A red ball.")
+    tokens = encoder._tokenizer("A red ball.", return_tensors="pt").input_ids
+    with torch.no_grad():
+        alone = encoder._model(tokens).last_hidden_state[0]
+    torch.testing.assert_close(found.embed[: found.tokens], alone, rtol=0, atol=1e-5)
+
+
+def test_a_prompt_is_cleaned_before_it_is_encoded():
+    assert torch.equal(text_encoder().encode_one(" a \n b &amp; c ").embed, text_encoder().encode_one("a b & c").embed)
+
+
+def test_a_caller_s_autocast_plays_no_part():
+    with torch.autocast("cpu", torch.bfloat16):
+        under = text_encoder().encode_one("A red ball.").embed
+    assert torch.equal(under, text_encoder().encode_one("A red ball.").embed)
+
+
 def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
     encoder, calls = text_encoder(), []
     once = encoder.encode_one
@@ -77,7 +101,7 @@ def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
 
 
 def test_other_prompts_have_other_digests():
-    assert len({prompt_digest(prompt) for prompt in ("a", "b", "a b", "ab", "\ud800")}) == 5
+    assert len({prompt_digest(prompt) for prompt in ("a", "A", "b", "a b", "ab", "\ud800")}) == 6
 
 
 def test_a_released_encoder_is_not_used_any_more():
@@ -98,6 +122,29 @@ def test_an_embedding_that_is_no_number_is_refused():
         with pytest.raises(DataError) as caught:
             encoder.encode(["a"])
     assert caught.value.code == "E_NONFINITE"
+
+
+def test_a_text_encoder_of_another_kind_is_refused(tmp_path):
+    where = shutil.copytree(folder("wan21"), tmp_path / "model")
+    path = where / "text_encoder" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": "t5"}))
+    with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
+        load_text(where, torch.float32, "cpu")
+    assert caught.value.expected == "umt5"
+
+
+def test_an_encoder_that_the_library_left_without_its_table_of_tokens_is_not_taken(monkeypatch):
+    good: Any = UMT5EncoderModel.from_pretrained
+
+    def broken(*where, **options):
+        model, report = good(*where, **options)
+        model.encoder.embed_tokens = torch.nn.Embedding.from_pretrained(torch.zeros_like(model.shared.weight))
+        return model, report
+
+    monkeypatch.setattr(UMT5EncoderModel, "from_pretrained", broken)
+    with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
+        load_text(folder("wan21"), torch.float32, "cpu")
+    assert caught.value.expected == "one shared table"
 
 
 def test_missing_text_weights_say_how_to_get_them(tmp_path):

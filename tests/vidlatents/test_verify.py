@@ -11,7 +11,7 @@ from tests.vidlatents.tiny_models import content
 from vidlatents.__main__ import main
 from vidlatents.models import MODELS
 from vidlatents.store import load_sample, save_sample
-from vidlatents.verify import LEVELS, Entry, Look, delete_bad, read_manifest, requeue_rows, verify_file, verify_folder
+from vidlatents.verify import LEVELS, Entry, Look, delete_bad, read_manifest, requeue_rows, verify_file, verify_folder, whole_zip
 
 NAME = "a_49_32_48.pt"
 
@@ -94,13 +94,38 @@ def test_one_flipped_bit_is_named_with_its_part(sample, member):
     assert [finding.code for finding in found] == ["E_FILE_CRC"] and member in found[0].found
 
 
+@pytest.mark.parametrize(("level", "name"), [("zip", "read"), ("crc", "testzip"), ("full", "read"), ("full", "readinto")])
+def test_a_disk_that_fails_while_a_file_is_looked_at_is_no_fault_of_the_file(sample, monkeypatch, level, name):
+    def fail(self, *given):
+        self.error = OSError(5, "Input/output error")
+        raise self.error
+
+    if name == "testzip":
+        monkeypatch.setattr("zipfile.ZipFile.testzip", fail)
+    else:
+        monkeypatch.setattr(f"shardwork.watched.WatchedFile.{name}", fail)
+        if level == "full":
+            monkeypatch.setattr("vidlatents.verify._bytes_wrong", lambda path, look: ())
+    with pytest.raises(OSError, match="Input/output"):
+        codes(sample, level=level)
+
+
+@pytest.mark.parametrize(("padding", "whole"), [(1024 - 119, False), (1024 - 118, True)])
+def test_a_zip_archive_below_1024_bytes_is_not_passed_over_by_a_run_that_appends(tmp_path, padding, whole):
+    path = tmp_path / NAME
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a" * 10, bytes(padding))
+    assert path.stat().st_size == 1024 - (not whole) and whole_zip(path) is whole
+
+
 def test_a_flipped_bit_in_a_latent_loads_without_an_error(sample):
     flip(sample, "data/0")
     torch.load(sample, weights_only=False)
 
 
-def test_another_size_than_the_manifest_s_is_named(sample):
-    manifest = {NAME: replace(entry_of(sample)[NAME], bytes=sample.stat().st_size + 1)}
+@pytest.mark.parametrize("more", [-1, 1])
+def test_another_size_than_the_manifest_s_is_named(sample, more):
+    manifest = {NAME: replace(entry_of(sample)[NAME], bytes=sample.stat().st_size + more)}
     assert codes(sample, level="manifest", manifest=manifest) == ["E_FILE_SIZE"]
 
 
@@ -140,7 +165,12 @@ def test_a_further_key_is_named(sample):
         (lambda s: {"control_latent": s["control_latent"] / 0}, "control_latent holds NaN or infinity"),
         (lambda s: {"vae_latent": torch.stack([s["vae_latent"]] * 8)[0]}, "vae_latent is a part"),
         (lambda s: {"control_latent": s["control_latent"][:, :, :5].clone()}, "control_latent (1, 16, 5, 4, 6)"),
+        (lambda s: {"prompt_embed": s["prompt_embed"].half()}, "prompt_embed of float16"),
         (lambda s: {"prompt_embed": s["prompt_embed"] + 1}, "not zero beyond"),
+        (lambda s: {"prompt_embed": s["prompt_embed"].index_fill(0, s["prompt_attention_mask"].sum(), 1.0)}, "not zero beyond"),
+        (lambda s: {"prompt_embed": s["prompt_embed"][..., None].clone()}, "prompt_embed (512, 32, 1)"),
+        (lambda s: {"vae_latent": s["vae_latent"].mT.contiguous().mT}, "vae_latent is a part"),
+        (lambda s: {"control_latent": s["control_latent"].requires_grad_()}, "control_latent asks for a gradient"),
         (lambda s: {"prompt_embed": s["prompt_embed"][:226].clone()}, "prompt_embed (226, 32)"),
         (lambda s: {"prompt_attention_mask": s["prompt_attention_mask"].bool()}, "prompt_attention_mask of bool"),
         (lambda s: {"prompt_attention_mask": s["prompt_attention_mask"] * 0}, "with sum 0"),
@@ -160,6 +190,13 @@ def test_a_wrong_value_is_named(sample, change, found):
 @pytest.mark.parametrize("name", ["a_66_32_48.pt", "a_49_64_48.pt", "a_49_32_56.pt", "a_32_32_48.pt"])
 def test_a_right_file_under_a_wrong_name_is_named(sample, name):
     assert "E_FILE_CONTENT" in codes(sample.rename(sample.with_name(name)))
+
+
+@pytest.mark.parametrize("size", [(36, 48), (32, 52)])
+def test_a_name_whose_size_the_model_cannot_have_made_is_named(tmp_path, size):
+    path = tmp_path / f"a_49_{size[0]}_{size[1]}.pt"
+    save_sample(path, content(height=size[0], width=size[1]))
+    assert [finding.expected for finding in verify_file(path, Look())] == ["multiples of 8"]
 
 
 def test_49_whole_frames_under_the_name_of_53_are_named(tmp_path):
@@ -215,6 +252,12 @@ def test_bad_samples_are_deleted_and_foreign_files_stay(sample):
     foreign.write_bytes(b"x")
     assert delete_bad(sample.parent, verify_folder(sample.parent, Look())) == [bad.name]
     assert sorted(path.name for path in sample.parent.iterdir()) == [NAME, "model.pt"]
+
+
+def test_a_whole_sample_that_the_manifest_does_not_name_is_not_deleted(sample):
+    save_sample(sample.with_name("b_49_32_48.pt"), content())
+    report = verify_folder(sample.parent, Look(manifest=entry_of(sample)))
+    assert [finding.code for finding in report.findings] == ["E_FILE_EXTRA"] and delete_bad(sample.parent, report) == []
 
 
 def test_a_bad_sample_is_queued_with_its_uttid_and_bucket(sample):

@@ -55,6 +55,32 @@ def test_a_file_that_is_not_as_written_takes_the_manifest_of_its_shard_away(plac
     assert not path.exists() and not place.manifests(ENCODE_STEP, SHARD)
 
 
+@pytest.mark.parametrize("level", LEVELS[1:])
+def test_one_flipped_bit_takes_the_manifest_away_at_every_level_but_the_first(place, path, level):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(Fault, match="fault_stale"):
+        verify(place, level=level)
+
+
+def test_level_model_and_layout_are_what_a_file_was_verified_for():
+    assert verify_step("crc", "wan22-5b", "whole").settings == {"level": "crc", "model": "wan22-5b", "layout": "whole"}
+
+
+def test_a_sample_of_the_other_layouts_folder_passes_without_a_file(place):
+    row = {"id": "b", "status": "ok", "code": "ok", "files": {}, "elsewhere": 1}
+    (item,) = verify_items([row], place)
+    assert (item.verdict, item.watched) == (row, ())
+
+
+def test_a_file_of_the_other_model_is_named(place):
+    path = place.home / "a_33_32_48.pt"
+    save_sample(path, content("wan22-5b"))
+    encoded(place, path)
+    assert verify(place)["code"] == "E_FILE_CONTENT"
+
+
 def test_a_file_as_written_that_is_no_sample_is_set_aside_with_its_code(place, path):
     torch.save({**load_sample(path), "prompt_raw": 1}, path)
     encoded(place, path)
