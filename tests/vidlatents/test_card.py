@@ -60,6 +60,25 @@ def test_a_noted_card_is_taken_while_the_files_keep_size_and_time(copied, tmp_pa
     assert vae_card(copied, "wan21", tmp_path / "books") != first
 
 
+@pytest.mark.parametrize("part", [0, 1], ids=["vae", "text_encoder"])
+def test_two_models_whose_files_have_equal_names_sizes_and_times_have_cards_of_their_own(copied, tmp_path, part):
+    """As a tar archive or an image with all times at 0 leaves them."""
+    other = shutil.copytree(copied, tmp_path / "other")
+    name, card_of = (("vae", lambda where: vae_card(where, "wan21", tmp_path / "books")), ("text_encoder", lambda where: text_card(where, tmp_path / "books")))[part]
+    (file,) = (other / name).glob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1] + b"\x01")
+    for path in [*copied.rglob("*"), *other.rglob("*")]:
+        os.utime(path, ns=(0, 0))
+    first = card_of(copied)
+    assert card_of(other).weights != first.weights and card_of(copied) == first
+
+
+def test_no_note_of_a_card_names_a_path_of_this_machine(copied, tmp_path):
+    vae_card(copied, "wan21", tmp_path / "books")
+    (note,) = (tmp_path / "books").iterdir()
+    assert str(tmp_path) not in note.read_text()
+
+
 def test_another_kind_is_named_before_a_model_is_loaded():
     with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
         vae_card(folder("wan22-5b"), "wan21")
