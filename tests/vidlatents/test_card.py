@@ -64,7 +64,9 @@ def test_a_noted_card_is_taken_while_the_files_keep_size_and_time(copied, tmp_pa
 def test_two_models_whose_files_have_equal_names_sizes_and_times_have_cards_of_their_own(copied, tmp_path, part):
     """As a tar archive or an image with all times at 0 leaves them."""
     other = shutil.copytree(copied, tmp_path / "other")
-    name, card_of = (("vae", lambda where: vae_card(where, "wan21", tmp_path / "books")), ("text_encoder", lambda where: text_card(where, tmp_path / "books")))[part]
+    name, card_of = (("vae", lambda where: vae_card(where, "wan21", tmp_path / "books")), ("text_encoder", lambda where: text_card(where, tmp_path / "books")))[
+        part
+    ]
     (file,) = (other / name).glob("*.safetensors")
     file.write_bytes(file.read_bytes()[:-1] + b"\x01")
     for path in [*copied.rglob("*"), *other.rglob("*")]:

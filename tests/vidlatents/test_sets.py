@@ -184,6 +184,25 @@ def test_a_folder_that_is_here_is_counted_and_else_the_released_model_of_the_kin
     assert config_for(HUB, "wan22-5b") == (RELEASED["wan22-5b"], "the released wan22-5b")
 
 
+@pytest.mark.parametrize("damage", [None, "{", "[]"], ids=["hub id", "cut", "no object"])
+def test_of_a_kind_that_was_not_released_the_cost_is_not_known_without_its_configuration(tmp_path, damage):
+    where = HUB
+    if damage:
+        (tmp_path / "vae").mkdir()
+        (tmp_path / "vae" / "config.json").write_text(damage)
+        where = str(tmp_path)
+    rows = [{**own_row_of(120), "status": "ok", "id": "v", "height": 64, "width": 64}]
+    taken = cost_by_bucket(rows, EncodeFlags(model="wan-z12-s8-t4-p1"), where)
+    text = whole_report(rows, [shard_name(0, 1)], PlanSettings(), taken)
+    assert f"cost: not known: no configuration of {where} is here, and none of wan-z12-s8-t4-p1 was released\n" in text and "1 to encode" in text
+
+
+@pytest.mark.parametrize("damage", ["{", "[]"], ids=["cut", "no object"])
+def test_of_a_damaged_folder_the_cost_of_the_released_model_is_told(tmp_path, damage):
+    (tmp_path / "config.json").write_text(damage)
+    assert config_for(str(tmp_path), "wan21") == (RELEASED["wan21"], "the released wan21")
+
+
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A hub whose branch moves with each look; the revisions that were asked for."""
