@@ -191,7 +191,9 @@ class _Run:
         except DataError as error:
             return quarantined(item.id, error)
         entry = self.journal.entries.get(item.id)
-        kept = entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        kept = (
+            entry is not None and self.step.made_for(item, entry.fingerprint, entry.fields) and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        )
         kept = kept and (self.step.whole is None or all(map(self.step.whole, item.outputs)))
         change = item.source_change()
         if change is not None and not (kept and change.code == "missing_file"):

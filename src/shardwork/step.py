@@ -99,7 +99,8 @@ class Step:
     Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
     hazard : what a program that the step runs may do to an item, or None.   whole : a quick look at a finished output of the right size and time, beyond
-    both: one that it refuses is compared by its digest and made again; None for none.
+    both: one that it refuses is compared by its digest and made again; None for none.   holds : whether what `run_item` said of an item is what it would say
+    now, as far as the fingerprint leaves that open: for a setting that decides the bytes of some items only, which shows once they are made. None: it does.
     """
 
     name: str
@@ -110,12 +111,17 @@ class Step:
     guards: bool = False
     hazard: Hazard | None = None
     whole: Callable[[Path], bool] | None = None
+    holds: Callable[[Item, Mapping[str, Json]], bool] | None = None
 
     def fingerprint(self, item: Item, redo: int) -> str:
         """Return the digest of all that decides the item's bytes: step, version, settings, inputs, sources, redo."""
         # the base name too: other tools make files of equal size and time, and a table's path may be corrected
         sources = [[Path(source.name).name, source.bytes, source.mtime_ns] for source in item.sources]
         return digest_value([self.name, self.version, dict(self.settings), item.inputs, sources, redo])
+
+    def made_for(self, item: Item, fingerprint: str, fields: Mapping[str, Json]) -> bool:
+        """Return whether something finished is what this step would make of an item.   fingerprint, fields : as they were noted when it was finished."""
+        return fingerprint == item.fingerprint and (self.holds is None or self.holds(item, fields))
 
 
 def quarantined(item_id: str, error: DataError) -> Fields:
