@@ -17,7 +17,7 @@ from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, WEIGHTS, check_kind, config_digest, find_part, hub_of, loaded, missing, weight_files
+from vidlatents.models import HUB, WEIGHTS, check_kind, config_digest, find_part, loaded, missing, vae_hub_of, weight_files
 
 TINY_PARAMETERS = 20_000_000
 """Fewer parameters than a released autoencoder (127 and 705 million) or text encoder (5.7 billion) of Wan has: the weights are no real ones."""
@@ -140,14 +140,15 @@ def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_o
 
     kind : its name, as of `models.kind_named`.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND, bad_argument).
     """
-    folder = local_part(where, *VAE_PARTS[0], hub_of(kind), local_only)
-    check_kind(_config(folder / VAE_PARTS[0][1], where, hub_of(kind)), kind, where)
-    return _card(where, kind, VAE_PARTS, hub_of(kind), books, local_only)
+    hub = vae_hub_of(kind)
+    folder = local_part(where, *VAE_PARTS[0], hub, local_only)
+    check_kind(_config(folder / VAE_PARTS[0][1], where, hub), kind, where)
+    return _card(where, kind, VAE_PARTS, hub, books, local_only)
 
 
-def text_card(where: str | Path, books: Path | None = None, *, local_only: bool = False) -> Card:
-    """Return the card of a text encoder and its tokenizer. Raises DataError (E_MODEL_MISSING)."""
-    return _card(where, "umt5", TEXT_PARTS, HUB["wan21"], books, local_only)
+def text_card(where: str | Path, books: Path | None = None, *, hub: str = HUB["wan21"], local_only: bool = False) -> Card:
+    """Return the card of a text encoder and its tokenizer.   hub : whose download is named where it is missing. Raises DataError (E_MODEL_MISSING)."""
+    return _card(where, "umt5", TEXT_PARTS, hub, books, local_only)
 
 
 def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], hub: str, books: Path | None, local_only: bool) -> Card:

@@ -118,7 +118,7 @@ def produce(args: argparse.Namespace, model: str) -> int:
     cards = models.cards
     vae = VaeModel(models.vae, model, args.torch_dtype, args.device, cards.vae)
     encoder = Encoder(vae, cards.text, flags, roots, replace(place, before=plans), texts, args.threads, notes=books / "notes")
-    text = TextModel(models.text, args.text_dtype, args.device, cards.text)
+    text = TextModel(models.text, args.text_dtype, args.device, cards.text, HUB[model])
     items = text_items(rows, texts, cards.text.short)
     check_room({**samples_need(good, place, args.text_dtype), **embeddings_need(items, texts, args.text_dtype)})
     if not args.append_mode:
@@ -145,7 +145,7 @@ def _models(args: argparse.Namespace, model: str, books: Path) -> _Found:
     """Return the models, downloaded as far as they are missing, and read whole the first time. Raises DataError (E_MODEL_KIND, E_MODEL_MISSING)."""
     where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books)
     text = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB[model], books)
-    return _Found(where, text, Models(vae_card(where, model, books), text_card(text, books)))
+    return _Found(where, text, Models(vae_card(where, model, books), text_card(text, books, hub=HUB[model])))
 
 
 def _encoded(rows: Sequence[Fields], items: Sequence[Item], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder, vae
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of, text_card, vae_card
-from vidlatents.models import load_vae
+from vidlatents.models import HUB, load_vae
 from vidlatents.text import load_text
 
 
@@ -107,6 +107,19 @@ def test_a_damaged_model_is_named(copied, damage):
         (copied / "vae" / "config.json").write_text("{")
     with pytest.raises(DataError, match="E_MODEL_MISSING"):
         vae_card(copied, "wan21")
+
+
+@pytest.mark.parametrize("how", [text_card, lambda where, hub: load_text(where, torch.float32, "cpu", hub=hub)], ids=["card", "load"])
+def test_a_missing_text_encoder_is_to_be_had_with_the_model_of_the_run(tmp_path, how):
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        how(tmp_path, hub=HUB["wan22-5b"])
+    assert "hf download Wan-AI/Wan2.2-TI2V-5B-Diffusers" in caught.value.hint
+
+
+def test_no_download_is_named_for_an_autoencoder_of_a_kind_that_was_not_released(tmp_path):
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        vae_card(tmp_path / "none", "wan-z12-s8-t4-p1")
+    assert "hf download" not in caught.value.hint and "none were released" in caught.value.hint
 
 
 def as_bin(path):
