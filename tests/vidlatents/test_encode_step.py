@@ -74,7 +74,8 @@ class Work:
         return sum(path.stat().st_mtime_ns != time for path, time in times.items())
 
 
-TILES = {0.0: None, 0.75: Tiling(8, 16, 0), 0.5: Tiling(16, 16, 8)}
+FALLBACK = Tiling(16, 16, 8)
+TILES = {0.0: None, 0.5: FALLBACK, 0.75: Tiling(8, 16, 0)}
 
 
 @pytest.fixture
@@ -86,7 +87,8 @@ def tiles(monkeypatch):
 @pytest.fixture
 def scarce(monkeypatch):
     """The samples whose whole pictures memory does not suffice for."""
-    found, plain = set(), encode.encode
+    found: set[str] = set()
+    plain = encode.encode
 
     def scant(vae, frames, layout, how, seed_of, tiling=None, *, stream, where):
         if where in found and tiling is None:
@@ -128,7 +130,7 @@ def test_a_fallback_encodes_those_alone_that_memory_did_not_suffice_for(work, ti
     (good,) = work.place.folders[0].iterdir()
     time = good.stat().st_mtime_ns
     rows = work.run(fallback_gib=0.5)
-    assert [row["tiling"] for row in rows] == [None, TILES[0.5].as_json()] and good.stat().st_mtime_ns == time
+    assert [row["tiling"] for row in rows] == [None, FALLBACK.as_json()] and good.stat().st_mtime_ns == time
     assert work.made_anew(fallback_gib=0.5) == 0
 
 
@@ -142,7 +144,7 @@ def test_what_was_made_with_a_fallback_holds_with_that_one_alone(work, tiles, sc
         assert work.run(fallback_gib=0.5) == before
         work.place.journal("encode_latents", SHARD).unlink()
     scarce.clear()
-    assert [row["tiling"] for row in before] == [None, TILES[0.5].as_json()]
+    assert [row["tiling"] for row in before] == [None, FALLBACK.as_json()]
     assert [row["tiling"] for row in work.run(fallback_gib=other)] == [None, None], "memory suffices now"
 
 
