@@ -222,7 +222,7 @@ rule encode_text:
         version=latent_stage.TEXT_VERSION,
         check=CHECK,
         settings=as_flags({"text_dtype": CONFIG.latents.text_dtype}),
-        flags=as_flags({**LATENT_MODEL_FLAGS, "redo": CONFIG.redo.latents}),
+        flags=as_flags({**LATENT_MODEL_FLAGS, "model": CONFIG.latents.model, "redo": CONFIG.redo.latents}),
         key=LATENTS_TEXT.name.split(".")[1],
         # spans, not names: a command holds 128 KiB
         plans=" ".join(as_flags({"plans": LATENT_PLANS[layout].stage, "shards": shards}) for layout, shards in LATENT_SHARDS.items()),

@@ -14,7 +14,7 @@ from shardwork.step import Fields
 from shardwork.tables import Row
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand
 from vidlatents.members import Member, check_ids, own_members, own_row, record_members, refuse_shared_names
-from vidlatents.models import HUB
+from vidlatents.models import hub_of, vae_hub_of
 from vidlatents.records import read_records
 from vidlatents.settings import SetSettings
 from vidlatents.shard_names import names
@@ -144,16 +144,20 @@ def _records(args, settings):
 
 
 def models_of(args) -> tuple[str, str]:
-    """Return where autoencoder and text encoder are: folders here, of a hub id those of the one commit that the books note for the run."""
+    """Return where autoencoder and text encoder are: folders here, of a hub id those of the one commit that the books note for the run.
+
+    Where they are missing, those of the run's model (args.model) are the ones to get.
+    """
     where, text = args.weights, args.text_encoder or args.weights
     books = args.books / "models"
-    return at_hand(where, VAE_PARTS, HUB["wan21"], books), at_hand(text, TEXT_PARTS, HUB["wan21"], books)
+    return at_hand(where, VAE_PARTS, vae_hub_of(args.model), books), at_hand(text, TEXT_PARTS, hub_of(args.model), books)
 
 
 def retract_made(books: Path, settings: SetSettings, shard: str) -> None:
     """Take away what says that a shard's plan was worked on, before it is planned anew.
 
-    A run that ends between the plan and what is made of it must leave that missing, not only older: see rules/latents.smk.   books : results/<run>/latents_books.
+    A run that ends between the plan and what is made of it must leave that missing, not only older: see rules/latents.smk.
+    books : results/<run>/latents_books.
     """
     folder = folder_of(settings.model, settings.layout)
     for step in STEPS[1:]:

@@ -12,6 +12,7 @@ from shardwork.place import retract_manifests, set_aside, the_manifest
 from shardwork.run import run_guard
 from vidlatents.card import text_card, vae_card
 from vidlatents.encode_step import Encoder, VaeModel, by_id, encode_items, spoilt_texts
+from vidlatents.models import hub_of
 from vidlatents.plan_step import planned
 from vidlatents.room import check_room, samples_need
 from vidlatents.settings import EncodeFlags
@@ -29,7 +30,7 @@ command.add_settings(arguments, EncodeFlags)
 def main(args, how=None) -> int:
     settings = command.settings_from(args, EncodeFlags)
     weights, text_encoder = _latents.models_of(args)
-    text = text_card(text_encoder, args.books / "models")
+    text = text_card(text_encoder, args.books / "models", hub=hub_of(settings.model))
     card = vae_card(weights, settings.model, args.books / "models")
     model = VaeModel(weights, settings.model, settings.dtype, args.device, card)
     plans, texts = plans_place(args.plans), text_place(args.books / "text")

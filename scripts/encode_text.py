@@ -10,8 +10,9 @@ from shardwork.errors import print_error
 from shardwork.files import retract, write_bytes
 from shardwork.run import run_shard
 from vidlatents.card import text_card
+from vidlatents.models import hub_of
 from vidlatents.room import check_room, embeddings_need
-from vidlatents.settings import TextFlags
+from vidlatents.settings import MODEL_HELP, TextFlags
 from vidlatents.stage import TEXT_SHARD, TEXT_STEP, prompts_mark, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncations
 
@@ -20,17 +21,19 @@ arguments.add_argument("--plans", type=Path, action="append", required=True, hel
 arguments.add_argument("--shards", action="append", required=True, help="its work shards that hold samples, such as 0-1,7/20; in the order of --plans")
 flags.add_run_flags(arguments)
 _latents.add_model_flags(arguments)
+arguments.add_argument("--model", default="wan21", help=f"{MODEL_HELP}; says whose download is named where the text encoder is missing (default: wan21)")
 command.add_settings(arguments, TextFlags)
 
 
 def main(args) -> int:
     (_, where), dtype = _latents.models_of(args), command.settings_from(args, TextFlags).text_dtype
-    card = text_card(where, args.books / "models")
+    hub = hub_of(args.model)
+    card = text_card(where, args.books / "models", hub=hub)
     rows = [row for plans, shards in zip(args.plans, args.shards, strict=True) for row in _latents.plan_rows(plans, shards)]
     place = text_place(args.books / "text")
     for mark in sorted((place.stage / "prompts").glob("*")):
         retract(mark)  # this run's text may lack what another one's had
-    model = TextModel(where, dtype, args.device, card)
+    model = TextModel(where, dtype, args.device, card, hub)
     items = text_items(rows, place, card.short)
     check_room(embeddings_need(items, place, dtype))
     done = run_shard(text_step(model, args.threads), TEXT_SHARD, items, place, flags.options_from(args))

@@ -11,6 +11,7 @@ from shardwork.files import retract, write_bytes
 from shardwork.place import retract_manifests, the_manifest
 from vidlatents.card import text_card, vae_card
 from vidlatents.dataset import About, Models, lines, write_books
+from vidlatents.models import hub_of
 from vidlatents.settings import EncodeFlags, SetSettings, TrainerFlags
 from vidlatents.shard_names import names
 from vidlatents.stage import ENCODE_STEP, STEPS, TEXT_SHARD, TEXT_STEP, latents_place, manifest_mark, plans_place, text_place
@@ -31,7 +32,7 @@ def main(args) -> int:
     settings = command.settings_from(args, EncodeFlags)
     place = latents_place(args.stage, args.folder)
     weights, text_encoder = _latents.models_of(args)
-    models = Models(vae_card(weights, settings.model, args.books / "models"), text_card(text_encoder, args.books / "models"))
+    models = Models(vae_card(weights, settings.model, args.books / "models"), text_card(text_encoder, args.books / "models", hub=hub_of(settings.model)))
     places = (plans_place(args.plans), place, place)
     planned, encoded, verified = (
         [row for shard in names(args.shards) for row in the_manifest(at, step, shard)] for at, step in zip(places, STEPS, strict=True)

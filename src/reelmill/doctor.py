@@ -26,7 +26,10 @@ IMPORTS = {
     "latents": ("torch", "diffusers", "transformers", "av", "ftfy"),
 }
 """The packages that the steps of a section load, and that are known to fail on some machines."""
-GET_MODEL = ".venv/bin/hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers --include 'vae/*' 'text_encoder/*' 'tokenizer/*' --local-dir FOLDER, and name FOLDER"
+HUB = {"wan21": "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "wan22-5b": "Wan-AI/Wan2.2-TI2V-5B-Diffusers"}
+"""Where the released weights of a `latents.model` are, on huggingface.co: as in `vidlatents.models`."""
+GET_MODEL = ".venv/bin/hf download {} --include 'vae/*' 'text_encoder/*' 'tokenizer/*' --local-dir FOLDER, and name FOLDER"
+GET_OTHER = "name a folder that save_pretrained wrote, or a hub id: no weights of {} were released"
 MODEL_PARTS = {"weights": "vae", "text_encoder": "text_encoder"}
 """What of a pipeline's folder a key of latents names."""
 POOL_SELECTION = "selection.json"
@@ -152,24 +155,26 @@ def check_latents(config: Config) -> list[Check]:
             if not folder.is_dir():
                 checks.append(Check("records", "failure", f"no folder {folder}", "put the videos there, or set `videos` and `control_videos`"))
     for name, where in (("weights", latents.weights), ("text_encoder", latents.text_encoder or latents.weights)):
-        checks.append(_model_check(name, where, MODEL_PARTS[name]))
+        checks.append(_model_check(name, where, MODEL_PARTS[name], _how_to_get(name, latents.model)))
     return checks
 
 
-def _model_check(name: str, where: str | None, part: str) -> Check:
-    """Return whether a model is there.   where : as the configuration has it.   part : its folder in a pipeline's."""
+def _how_to_get(name: str, model: str) -> str:
+    """Return how a missing model is had.   name : weights or text_encoder, which is the same one of every model.   model : of the configuration."""
+    if name == "weights" and model not in HUB:
+        return GET_OTHER.format(model)
+    return GET_MODEL.format(HUB.get(model, HUB["wan21"]))
+
+
+def _model_check(name: str, where: str | None, part: str, mend: str) -> Check:
+    """Return whether a model is there.   where : as the configuration has it.   part : its folder in a pipeline's.   mend : how it is had."""
     if where == "tiny":
         return Check(name, "warning", "tiny: random weights", "name real ones for anything but a look: these latents train nothing")
     folder = Path(where or "")
     if where and ((folder / part / "config.json").is_file() or (folder / "config.json").is_file()):
         return Check(name, "ok", where)
     if where and (folder.exists() or not HUB_ID.fullmatch(where.partition("@")[0])):
-        return Check(
-            name,
-            "failure",
-            f"{where} holds no {part}/config.json",
-            GET_MODEL,
-        )
+        return Check(name, "failure", f"{where} holds no {part}/config.json", mend)
     return Check(
         name, "warning", f"{where or 'the released ones'}: fetched from the hub when they are needed", "download them first where jobs have no network"
     )

@@ -23,6 +23,7 @@ TOTALS = {
     "unread": "frames not read",
     "elsewhere": "in the folder of the other layout",
     "tiny": "made with tiny random models, for tests only",
+    "adopted": "",
     "clipped": "",
     "duration_seconds": "",
 }
@@ -73,6 +74,8 @@ def as_text(summary: Json) -> str:
     lines += [f"  {step}: {of['items']:,} files, {of['bytes'] / 2**20:,.1f} MiB" for step, of in totals.items() if isinstance(of, dict)]
     if totals.get("clipped"):
         lines.append(f"  {totals['clipped']:,} voxel values were beyond int16 and are clipped")
+    if totals.get("adopted"):
+        lines.append(f"  {totals['adopted']:,} files were found without a note and adopted: of which autoencoder, and whether it was a tiny one, is not known")
     for row in summary["refused"]:
         name = row["id"] if is_id(row["id"]) else repr(row["id"])
         lines.append(f"  {name}: {row['code']} ({row['step']}): {row['found']}, expected {row['expected']}: {row['hint']}")

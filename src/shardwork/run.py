@@ -194,7 +194,9 @@ class _Run:
         if (refused := self.refused_before(item)) is not None:
             return refused
         entry = self.finished(item)
-        kept = entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        kept = (
+            entry is not None and self.step.made_for(item, entry.fingerprint, entry.fields) and entry.unchanged(item.outputs + item.watched, self.place.stage)
+        )
         kept = kept and (self.step.whole is None or all(map(self.step.whole, item.outputs)))
         change = item.source_change()
         if change is not None and not (kept and change.code == "missing_file"):

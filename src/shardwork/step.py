@@ -100,7 +100,9 @@ class Step:
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
     hazard : what a program that the step runs may do to an item, or None.   whole : a quick look at a finished output of the right size and time, beyond
     both: one that it refuses is compared by its digest and made again; None for none.   note : where the step keeps a note of an item elsewhere than among
-    its outputs: what a killed run left half-written there is cleared as theirs is; None for none.
+    its outputs: what a killed run left half-written there is cleared as theirs is; None for none.   holds : whether what `run_item` said of an item is what
+    it would say now, as far as the fingerprint leaves that open: for a setting that decides the bytes of some items only, which shows once they are made.
+    None: it does.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Step:
     hazard: Hazard | None = None
     whole: Callable[[Path], bool] | None = None
     note: Callable[[Item], Path] | None = None
+    holds: Callable[[Item, Mapping[str, Json]], bool] | None = None
 
     def written(self, item: Item) -> tuple[Path, ...]:
         """Return the final names of all that is written of an item: its outputs, and its note if there is one."""
@@ -122,6 +125,10 @@ class Step:
         # the base name too: other tools make files of equal size and time, and a table's path may be corrected
         sources = [[Path(source.name).name, source.bytes, source.mtime_ns] for source in item.sources]
         return digest_value([self.name, self.version, dict(self.settings), item.inputs, sources, redo])
+
+    def made_for(self, item: Item, fingerprint: str, fields: Mapping[str, Json]) -> bool:
+        """Return whether something finished is what this step would make of an item.   fingerprint, fields : as they were noted when it was finished."""
+        return fingerprint == item.fingerprint and (self.holds is None or self.holds(item, fields))
 
 
 def quarantined(item_id: str, error: DataError) -> Fields:

@@ -72,7 +72,7 @@ class Work:
         if (found := self._find(task)) is not None:
             return found
         # what was made with other settings, or from another source, is replaced in one rename; anything else is not ours
-        outdated = entry is not None and entry.fingerprint != item.fingerprint and entry.unchanged(item.outputs, self.stage)
+        outdated = entry is not None and not self._for(item, entry) and entry.unchanged(item.outputs, self.stage)
         notes = [] if outdated else self._clear(item, expected=entry is not None)
         _refuse_changed(item)
         fields = self.step.run_item(item)
@@ -88,18 +88,21 @@ class Work:
             return None
         if at is None:
             return None
-        if entry is not None and entry.fingerprint == item.fingerprint:
+        if entry is not None and self._for(item, entry):
             fields: Fields | None = dict(entry.fields) if entry.same_bytes(item.outputs, at, self.stage) else None
         else:
             fields = self.step.adopt(replace(item, outputs=at)) if self.step.adopt else None
         if fields is None:
             return None
-        if entry is not None and entry.fingerprint == item.fingerprint and entry.unchanged(item.outputs + item.watched, self.stage):
+        if entry is not None and self._for(item, entry) and entry.unchanged(item.outputs + item.watched, self.stage):
             return Done(entry, "kept")
         for path, final in zip(at, item.outputs, strict=True) if at is asides else ():
             make_folder(final.parent)
             move(path, final)
         return Done(self._entry(item, fields), "adopted")
+
+    def _for(self, item: Item, entry: Entry) -> bool:
+        return self.step.made_for(item, entry.fingerprint, entry.fields)
 
     def _clear(self, item: Item, expected: bool) -> list[str]:
         """Set aside what stands in the item's places and is not ours, and return what to say of it.   expected : the journal knows the item."""

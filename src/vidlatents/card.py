@@ -1,7 +1,7 @@
 """What a model is, from its files alone: no weights are loaded, so that a job with nothing to do costs nothing.
 
-Weights that are cut into other files are another card: their samples are encoded again. Digests are kept with sizes and times of the files, and taken again
-where one differs.
+Weights that are cut into other files are another card: their samples are encoded again. Digests are kept with sizes and times of the files and the folder that
+they lie in, and taken again where one differs: tar archives and images give the files of two models equal times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shardwork.digests import digest_value, seal, unseal, xxh3_file
 from shardwork.errors import DataError, Fault
 from shardwork.ids import HUB_ID
 from shardwork.jsonio import Json, loads, read_json, write_json
-from vidlatents.models import HUB, WEIGHTS, check_kind, config_digest, find_part, hub_of, loaded, missing, weight_files
+from vidlatents.models import HUB, WEIGHTS, check_kind, config_digest, find_part, loaded, missing, vae_hub_of, weight_files
 
 TINY_PARAMETERS = 20_000_000
 """Fewer parameters than a released autoencoder (127 and 705 million) or text encoder (5.7 billion) of Wan has: the weights are no real ones."""
@@ -117,7 +117,8 @@ def _note(path: Path, value: Json) -> None:
 def stamp_of(where: str | Path, parts: tuple[tuple[str, str], ...]) -> list[list[Json]]:
     """Return names, sizes and times (ns) of a local model's files: other weights under the same name show in them, and none is read.
 
-    parts : VAE_PARTS or TEXT_PARTS.   Empty for what is not there; a hub id says itself what it names.
+    parts : VAE_PARTS or TEXT_PARTS.   Empty for what is not there; a hub id says itself what it names.   Two folders may have one stamp, and a moved one keeps
+    its own: who tells models apart by it says `where` too.
     """
     found: list[list[Json]] = []
     for number, (part, marker) in enumerate(parts):
@@ -139,20 +140,22 @@ def vae_card(where: str | Path, kind: str, books: Path | None = None, *, local_o
 
     kind : its name, as of `models.kind_named`.   books : a folder to keep it in.   Raises DataError (E_MODEL_MISSING, E_MODEL_KIND, bad_argument).
     """
-    folder = local_part(where, *VAE_PARTS[0], hub_of(kind), local_only)
-    check_kind(_config(folder / VAE_PARTS[0][1], where, hub_of(kind)), kind, where)
-    return _card(where, kind, VAE_PARTS, hub_of(kind), books, local_only)
+    hub = vae_hub_of(kind)
+    folder = local_part(where, *VAE_PARTS[0], hub, local_only)
+    check_kind(_config(folder / VAE_PARTS[0][1], where, hub), kind, where)
+    return _card(where, kind, VAE_PARTS, hub, books, local_only)
 
 
-def text_card(where: str | Path, books: Path | None = None, *, local_only: bool = False) -> Card:
-    """Return the card of a text encoder and its tokenizer. Raises DataError (E_MODEL_MISSING)."""
-    return _card(where, "umt5", TEXT_PARTS, HUB["wan21"], books, local_only)
+def text_card(where: str | Path, books: Path | None = None, *, hub: str = HUB["wan21"], local_only: bool = False) -> Card:
+    """Return the card of a text encoder and its tokenizer.   hub : whose download is named where it is missing. Raises DataError (E_MODEL_MISSING)."""
+    return _card(where, "umt5", TEXT_PARTS, hub, books, local_only)
 
 
 def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], hub: str, books: Path | None, local_only: bool) -> Card:
     folders = [local_part(where, part, marker, hub, local_only) for part, marker in parts]
     files = {key: path for number, folder in enumerate(folders) for key, path in _files(number, folder).items()}
-    seen = _seen(files)
+    # the folder as a digest, since no file of ours names a path of this machine
+    seen: list[Json] = [[digest_value(str(folder.resolve())) for folder in folders], *_seen(files)]
     note = None if books is None else books / f"{name}-{digest_value(seen)[:16]}.json"
     if note is not None and (known := _noted(note, seen)) is not None:
         return known
@@ -165,8 +168,8 @@ def _card(where: str | Path, name: str, parts: tuple[tuple[str, str], ...], hub:
     return card
 
 
-def _noted(path: Path, seen: list[list[Json]]) -> Card | None:
-    """Return the card that was noted for these very files, or None."""
+def _noted(path: Path, seen: list[Json]) -> Card | None:
+    """Return the card that was noted for these very files in this very place, or None."""
     try:
         noted = unseal(read_json(path))
     except (FileNotFoundError, DataError):

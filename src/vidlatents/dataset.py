@@ -23,7 +23,7 @@ from vidlatents.verify import sample_files
 
 AGAIN = "run the same command again: what is older than its plan is made anew"
 STALE = "run the same command again: samples of other models are encoded anew"
-ADOPTED_NOTE = "files found without a note were adopted: which autoencoder, control video, seed and way of drawing they are of is not known"
+ADOPTED_NOTE = "files found without a note were adopted: which autoencoder (a tiny one even), control video, seed and way of drawing they are of is not known"
 TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
 PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "unread")
 """Fields of the plan that stand in a manifest's row too."""
@@ -58,7 +58,7 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
     rows = sorted((_row(plans[item], made[item], about.plan) for item in passed), key=lambda row: str(row["file"]))
     check_models(rows, about.models)
     failed = failures(planned, encoded, verified)
-    adopted, tiny = sum(row["adopted"] for row in rows), any(row["tiny"] for row in rows)
+    adopted, tiny = sum(row["adopted"] for row in rows), _tiny(rows)
     folder = place.folders[0]
     facts = {
         **described(about.models, about.flags, about.plan),
@@ -87,6 +87,13 @@ def _row(plan: Fields, made: Fields, settings: PlanSettings) -> Fields:
     ignored = ignored_by_trainer(plan, settings)
     own = {key: value for key, value in made.items() if key not in ("status", "code", "files")}
     return {**{key: plan[key] for key in PLANNED}, **own, "ignored": ignored, "file": Path(name).name, "bytes": seen["bytes"]}
+
+
+def _tiny(rows: Sequence[Fields]) -> bool | None:
+    """Return whether a sample is of a tiny model; None where none is known to be, and of some, adopted ones, it is not known."""
+    if any(row["tiny"] for row in rows):
+        return True
+    return None if any(row["tiny"] is None for row in rows) else False
 
 
 def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:

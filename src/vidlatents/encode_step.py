@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from shardwork.digests import both_digests, seal, unseal
 from shardwork.errors import DataError, Fault
-from shardwork.jsonio import read_json, write_json
+from shardwork.jsonio import Json, read_json, write_json
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step, upstream
 from vidlatents.card import Card
 from vidlatents.codes import SampleRefused
-from vidlatents.members import Roots, sample_from
+from vidlatents.members import Roots, fields_of, sample_from
 from vidlatents.models import kind_named
 from vidlatents.plan_step import digest_of
 from vidlatents.read import RESIZE_RULE, Probe, first_frame, read_pair
@@ -90,7 +90,7 @@ class Encoder:
     def step(self) -> Step:
         """Return the step."""
         settings = {**self.flags.settings(), "resize": RESIZE_RULE, "text_encoder": self.text.as_json(), "vae": self.model.card.as_json()}
-        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip, note=self._note)
+        return Step(ENCODE_STEP, ENCODE_VERSION, settings, self.make, self.adopt, whole=whole_zip, note=self._note, holds=self.holds)
 
     def make(self, item: Item) -> Fields:
         """Encode a sample, publish its file, and note what for. Raises Fault (fault_stale) where a video or embedding is not the planned one."""
@@ -98,27 +98,41 @@ class Encoder:
         from vidlatents.store import Content, picture, save_sample
 
         (out,), row = item.outputs, item.inputs["row"]
-        sample = self._sample(row)
+        sample = self._sample(item)
         for name, path in (("video", sample.video), ("control", sample.control)):
             if (digest := digest_of(path)) != row[f"{name}_digest"]:
                 raise Fault("fault_stale", path.name, f"digest {digest}", f"{row[f'{name}_digest']} as planned", "run the same command again")
         embed, mask = self._embedding(item)
         pair = read_pair(sample, _probes(row))
         vae = loaded_or_fault(lambda: _loaded(self.model, self.threads, self.how))
-        first, second = (Tiling(**one) if one else None for one in (item.inputs["tiling"], item.inputs["fallback"]))
-        settings = EncodeSettings(self.flags.layout, self.flags.how, first, second)  # type: ignore[arg-type]
+        settings = EncodeSettings(self.flags.layout, self.flags.how, *self._tilings(item))  # type: ignore[arg-type]
         try:
             found = encode_pair(vae, pair.rgb, pair.control, settings, seeds(self.flags.seed, sample.uttid), where=sample.uttid)
         except DataError as error:
             if isinstance(error, Fault):
                 raise
-            raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, row["video"]) from error
+            raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, self._name(sample, row)) from error
         content = Content(found.video, found.control, embed, mask, picture(pair.rgb[0]), sample.prompt)
-        made: Fields = {"adopted": 0, "tiling": found.tiling.as_json() if found.tiling else None, "vae": self.model.card.short}
+        tiny = int(self.model.card.tiny or self.text.tiny)
+        made: Fields = {"adopted": 0, "tiling": _json(found.tiling), "tiny": tiny, "vae": self.model.card.short}
         fields: Fields = {}
         # noted before it has its name: one that a kill leaves with its name has its note, so that nothing of it must be guessed
         save_sample(out, content, lambda whole: fields.update(self._noted(item, whole, made)))
         return fields
+
+    def holds(self, item: Item, fields: Mapping[str, Json]) -> bool:
+        """Return whether a sample has the tiles that it would get now: the configured ones, whatever the fallback is, or those of this very fallback.
+
+        The fallback stands in no fingerprint, for it decides the bytes of those samples alone that memory did not suffice for. Of an adopted file the tiles
+        are not known.
+        """
+        if fields["adopted"] or fields["tiling"] == item.inputs["tiling"]:
+            return True
+        _, fallback = self._tilings(item)
+        return fallback is not None and fields["tiling"] == fallback.as_json()
+
+    def _tilings(self, item: Item) -> tuple[Tiling | None, Tiling | None]:
+        return self.flags.tilings(item.inputs["row"]["height"], item.inputs["row"]["width"])
 
     def adopt(self, item: Item) -> Fields | None:
         """Return the fields of a file that was made for this very item, or that no note is about and that verification in full cannot tell from one."""
@@ -128,8 +142,9 @@ class Encoder:
         except DataError:
             noted = None
         except FileNotFoundError:
-            return self._noted(item, out, {"adopted": 1, "tiling": None, "vae": None}) if self._is_sample(item) else None
-        if noted is None or noted["fingerprint"] != item.fingerprint or both_digests(out)[0] != noted["xxh3"]:
+            unknown: Fields = {"adopted": 1, "tiling": None, "tiny": 1 if self.text.tiny else None, "vae": None}
+            return self._noted(item, out, unknown) if self._is_sample(item) else None
+        if noted is None or noted["fingerprint"] != item.fingerprint or not self.holds(item, noted["fields"]) or both_digests(out)[0] != noted["xxh3"]:
             return None
         return dict(noted["fields"])
 
@@ -139,8 +154,7 @@ class Encoder:
     def _noted(self, item: Item, path: Path, made: Fields) -> Fields:
         """Return a whole sample's fields, once they are noted.   made : how, as far as it is known: of an adopted file not even the autoencoder is."""
         xxh3, sha256 = both_digests(path)
-        models: Fields = {"text_encoder": self.text.short, "tiny": int(self.model.card.tiny or self.text.tiny)}
-        fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, **models, **made, "sha256": sha256}
+        fields: Fields = {**{name: item.inputs["row"][name] for name in KEPT}, "text_encoder": self.text.short, **made, "sha256": sha256}
         write_json(self._note(item), seal({"fields": fields, "fingerprint": item.fingerprint, "xxh3": xxh3}))
         return fields
 
@@ -153,7 +167,7 @@ class Encoder:
         from vidlatents.verify import Look, verify_file
 
         (out,) = item.outputs
-        sample = self._sample(item.inputs["row"])
+        sample = self._sample(item)
         if verify_file(out, Look("full", None, kind_named(self.flags.model), self.flags.layout)):
             return False
         stored, (embed, mask) = load_sample(out), self._embedding(item)
@@ -168,9 +182,19 @@ class Encoder:
             raise stale_text(path.name, "another digest, or no such file")
         return read_embedding(path)
 
-    def _sample(self, row: Fields) -> Sample:
-        sample = sample_from({**row, "bucket_key": "", "cut": None}, self.roots)  # no byte depends on these two: the start stands in the row
-        return replace(sample, cut=(row["start"], row["start"] + sample.num_frame))
+    def _sample(self, item: Item) -> Sample:
+        """Return the sample of an item. What no byte depends on is no input of it: where its videos are, its bucket's key, and its cut but for the start."""
+        row, (video, control) = item.inputs["row"], item.watched
+        sample = sample_from({**row, "bucket_key": "", "cut": None, "video": "", "control": ""}, self.roots)
+        return replace(sample, video=video, control=control, cut=(row["start"], row["start"] + sample.num_frame))
+
+    def _name(self, sample: Sample, row: Fields) -> str:
+        """Return how the plan names a sample's video: from the folder of its source on."""
+        return str(fields_of(sample, row["source"], self.roots)["video"])
+
+
+def _json(tiling: Tiling | None) -> Json:
+    return tiling.as_json() if tiling else None
 
 
 def _probes(row: Fields) -> tuple[Probe, Probe]:
@@ -198,22 +222,20 @@ def _item(row: Fields, texts: Mapping[str, Fields], encoder: Encoder) -> Item:
     if embedded["status"] != "ok":
         known = {"id": row["id"], "uttid": row["uttid"], "path": row["video"], "status": "quarantined"}
         return Item(row["id"], None, out, verdict={**upstream(embedded, TEXT_STEP), **known, **_why(embedded)})
-    tiles = encoder.flags.tilings(row["height"], row["width"])
+    first, _ = encoder.flags.tilings(row["height"], row["width"])
     (seen,) = embedded["files"].values()
-    first, second = (one.as_json() if one else None for one in tiles)
     sample = sample_from(row, encoder.roots)
     inputs = {
         "row": {name: row[name] for name in {*READ, *KEPT, *NEEDED}},
         "encoder": encoder.text.short,
         "embedding": seen["digest"],
-        "tiling": first,
-        "fallback": second,
+        "tiling": _json(first),
     }
     return Item(row["id"], inputs, out, watched=(sample.video, sample.control))
 
 
-NEEDED = ("control", "fps", "frames", "source_height", "source_width", "video")
-"""Further fields of the plan that reading a pair takes."""
+NEEDED = ("fps", "frames", "source_height", "source_width")
+"""Further fields of the plan that reading a pair takes. They are of what the videos hold, as their digests are; where these are is in `watched`."""
 
 
 def _why(row: Fields) -> Fields:

@@ -81,6 +81,11 @@ def hub_of(kind: str) -> str:
     return HUB.get(kind, HUB["wan21"])
 
 
+def vae_hub_of(kind: str) -> str:
+    """Return the hub id of a kind's released autoencoder, "" for a kind outside the table: none was released."""
+    return HUB.get(kind, "")
+
+
 def kind_named(name: str) -> ModelKind:
     """Return the kind that a name stands for: one of MODELS, or the figures of another, wan-z12-s8-t4-p1. Raises DataError (bad_argument)."""
     if (kind := MODELS.get(name)) is not None:
@@ -106,9 +111,15 @@ class Vae:
 
 
 def missing(where: object, found: str, hub: str) -> DataError:
-    """Return the error for weights that cannot be had (E_MODEL_MISSING); it says how to get them."""
-    hint = f"get them with `hf download {hub} {PARTS} --local-dir FOLDER` and give that folder, or give a hub id such as {hub}"
+    """Return the error for weights that cannot be had (E_MODEL_MISSING); it says how to get them.   hub : whose download is named, "" for none."""
+    hint = (
+        f"get them with `{_download(hub)}` and give that folder, or give a hub id such as {hub}" if hub else "correct the name: none were released of its kind"
+    )
     return DataError("E_MODEL_MISSING", where, found, "a folder written by save_pretrained, or a hub id", hint)
+
+
+def _download(hub: str) -> str:
+    return f"hf download {hub} {PARTS} --local-dir FOLDER"
 
 
 def find_part(where: str | Path, part: str, marker: str, hub: str) -> tuple[str, str | None]:
@@ -135,7 +146,7 @@ def weight_files(folder: Path, where: object, hub: str) -> list[Path]:
     if found := [path for path in files if path.suffix == WEIGHTS]:
         return found
     if other := next((path.name for path in files if path.suffix in OTHER_WEIGHTS), None):
-        hint = f"load the model and write it by save_pretrained, which writes safetensors, or get it so: `hf download {hub} {PARTS} --local-dir FOLDER`"
+        hint = "load the model and write it by save_pretrained, which writes safetensors" + (f", or get it so: `{_download(hub)}`" if hub else "")
         raise DataError("E_MODEL_MISSING", where, f"{folder.name}/{other}", "weights saved as safetensors", hint)
     raise missing(where, f"no weights in {folder.name}", hub)
 
@@ -214,7 +225,7 @@ def load_vae(where: str | Path, kind: str, dtype: torch.dtype, device: torch.dev
 
     _return_large_blocks()
     wan: Any = diffusers.AutoencoderKLWan  # its own annotations are incomplete
-    hub = hub_of(kind)
+    hub = vae_hub_of(kind)
     path, subfolder = find_part(where, "vae", "config.json", hub)
     if subfolder is None:
         weight_files(Path(path), where, hub)

@@ -45,7 +45,7 @@ class Plan:
     """What was found of a set of samples.
 
     rows : one for each sample, sorted by id: planned (status ok) or refused.   shards : name of a work shard -> its ids.   settings : what it is made for.
-    cost : what `cost.cost_of` says of it, or {}.
+    cost : as of `plan_report.cost_by_bucket`.
     """
 
     rows: tuple[Fields, ...]
@@ -204,6 +204,8 @@ def _buckets(rows: Sequence[Fields]) -> dict[str, Json]:
 def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
     if not cost:
         return []
+    if "unknown" in cost:
+        return [f"cost: not known: {cost['unknown']}"]
     lines = [f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}"]
     for name, one in cost.get("buckets", {}).items():
         about = "" if one["counted"] else ", scaled from another size"

@@ -15,14 +15,16 @@ from vidlatents.settings import EncodeFlags
 
 
 def cost_by_bucket(rows: Sequence[Fields], flags: EncodeFlags, where: str) -> dict[str, Json]:
-    """Return what `cost.cost_of` says of planned samples, and of which configuration; {} where there are none.
+    """Return what `cost.cost_of` says of planned samples, and of which configuration; {} where there are none, and {"unknown": why} where it is not known.
 
     rows : of plan_latents.   where : the autoencoder.   Loads torch and diffusers, and no weights.
     """
     good = planned(rows)
     if not good:
         return {}
-    config, whose = config_for(where, flags.model)
+    if (found := config_for(where, flags.model)) is None:
+        return {"unknown": f"no configuration of {where} is here, and none of {flags.model} was released"}
+    config, whose = found
     return {**cost_of(good, config, flags.dtype, lambda height, width: flags.tilings(height, width)[0]), "config": whose}
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_SOME_FAILED, DataError, plain
@@ -101,23 +102,23 @@ def produce(args: argparse.Namespace, model: str) -> int:
     check_owner(output, books, model, args.layout)
     plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / f"{records.stem}.text")
     place = latents_place(books / records.stem, output)
-    where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books / "models")
-    text_where = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
-    cards = Models(vae_card(where, model, books / "models"), text_card(text_where, books / "models"))
+    models = None if args.dry_run else _models(args, model, books / "models")  # before all videos are decoded: a missing one ends the run at once
     redo = _redo(place, args.append_mode or args.dry_run)
     options = Options(args.dataloader_num_workers, redo=redo, full=args.verify == "full")
     rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
     good = planned(rows)
     new = args.dry_run or not args.append_mode or any(not output_of(place, row["name"]).exists() for row in good)
     # counted only where something is to be encoded: that takes a second or two a bucket
+    where = models.vae if models else args.pretrained_model_name_or_path
     _say(whole_report(rows, [SHARD], settings.plan(), cost_by_bucket(good, flags, where) if new else {}).splitlines())
     if not good:
         raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
-    if args.dry_run:
+    if models is None:
         return EXIT_OK if len(good) == len(rows) else EXIT_BAD_INPUT
-    vae = VaeModel(where, model, args.torch_dtype, args.device, cards.vae)
+    cards = models.cards
+    vae = VaeModel(models.vae, model, args.torch_dtype, args.device, cards.vae)
     encoder = Encoder(vae, cards.text, flags, roots, replace(place, before=plans), texts, args.threads, notes=books / "notes")
-    text = TextModel(text_where, args.text_dtype, args.device, cards.text)
+    text = TextModel(models.text, args.text_dtype, args.device, cards.text, HUB[model])
     items = text_items(rows, texts, cards.text.short)
     check_room({**samples_need(good, place, args.text_dtype), **embeddings_need(items, texts, args.text_dtype)})
     if not args.append_mode:
@@ -130,6 +131,21 @@ def produce(args: argparse.Namespace, model: str) -> int:
     if facts["failed"]:
         _say([f"latents: {facts['failed']} of {len(rows)} samples failed: {place.stage / FAILURES}"])
     return EXIT_SOME_FAILED if facts["failed"] else EXIT_OK
+
+
+class _Found(NamedTuple):
+    """Models that are here.   vae, text : the folders of autoencoder and text encoder.   cards : what they are."""
+
+    vae: str
+    text: str
+    cards: Models
+
+
+def _models(args: argparse.Namespace, model: str, books: Path) -> _Found:
+    """Return the models, downloaded as far as they are missing, and read whole the first time. Raises DataError (E_MODEL_KIND, E_MODEL_MISSING)."""
+    where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books)
+    text = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB[model], books)
+    return _Found(where, text, Models(vae_card(where, model, books), text_card(text, books, hub=HUB[model])))
 
 
 def _encoded(rows: Sequence[Fields], items: Sequence[Item], encoder: Encoder, text: TextModel, options: Options) -> list[Fields]:

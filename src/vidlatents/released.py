@@ -32,12 +32,13 @@ RELEASED: Mapping[str, Mapping[str, Json]] = {
 Source: vae/config.json of Wan-AI/Wan2.1-T2V-1.3B-Diffusers and Wan-AI/Wan2.2-TI2V-5B-Diffusers."""
 
 
-def config_for(where: str, kind: str) -> tuple[Mapping[str, Json], str]:
+def config_for(where: str, kind: str) -> tuple[Mapping[str, Json], str] | None:
     """Return the configuration of an autoencoder, and whose it is in words: the named one's where its folder is here, else the released one's of its kind.
 
-    where : a local folder, a hub id, or `tiny`.   kind : a name of MODELS.   No hub is asked.
+    where : a local folder, a hub id, or `tiny`.   kind : its name, as of `models.kind_named`.   None for a kind outside RELEASED whose folder is not here, or
+    holds no whole configuration.   No hub is asked.
     """
-    if where == TINY:
+    if where == TINY and kind in RELEASED:
         from vidlatents.tiny import VAE_CONFIGS
 
         return VAE_CONFIGS[kind], f"a tiny {kind}"
@@ -45,7 +46,8 @@ def config_for(where: str, kind: str) -> tuple[Mapping[str, Json], str]:
         folder, part = find_part(where, "vae", "config.json", where)
         if part is None:
             config = read_json(Path(folder, "config.json"))
-            return {key: value for key, value in config.items() if not key.startswith("_")}, where
+            if isinstance(config, dict):
+                return {key: value for key, value in config.items() if not key.startswith("_")}, where
     except (DataError, OSError):
         pass  # a missing or damaged model is an error of the step that loads it
-    return RELEASED[kind], f"the released {kind}"
+    return (RELEASED[kind], f"the released {kind}") if kind in RELEASED else None

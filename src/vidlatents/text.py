@@ -102,14 +102,13 @@ class TextEncoder:
         return Embedding(embed, mask.cpu(), tokens, full)
 
 
-def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str, *, local_only: bool = False) -> TextEncoder:
+def load_text(where: str | Path, dtype: torch.dtype, device: torch.device | str, *, hub: str = HUB["wan21"], local_only: bool = False) -> TextEncoder:
     """Return the text encoder of a pipeline's folder or a hub id.
 
-    dtype : bfloat16 as Wan's, float32 for tests.   Raises DataError: E_MODEL_KIND, E_MODEL_MISSING.
+    dtype : bfloat16 as Wan's, float32 for tests.   hub : whose download is named where it is missing.   Raises DataError: E_MODEL_KIND, E_MODEL_MISSING.
     """
     from transformers import AutoConfig, AutoTokenizer, UMT5EncoderModel
 
-    hub = HUB["wan21"]
     path, subfolder = find_part(where, "text_encoder", "config.json", hub)
     words, words_subfolder = find_part(where, "tokenizer", "tokenizer_config.json", hub)
     if subfolder is None:

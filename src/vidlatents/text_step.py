@@ -14,6 +14,7 @@ from shardwork.jsonio import dumps, loads
 from shardwork.place import Place
 from shardwork.step import Fields, Item, Step
 from vidlatents.card import Card
+from vidlatents.models import HUB
 from vidlatents.plan_step import planned
 from vidlatents.prompts import MAX_TOKENS, clean
 from vidlatents.stage import TEXT_STEP, TEXT_VERSION, embedding_of
@@ -29,12 +30,16 @@ NOTE = "reelmill"
 
 @dataclass(frozen=True, slots=True)
 class TextModel:
-    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what its files are."""
+    """A text encoder to load.   where : folder or hub id.   dtype : as torch names it.   device : auto, cpu or gpu.   card : what its files are.
+
+    hub : whose download is named where it is missing.
+    """
 
     where: str
     dtype: str
     device: str
     card: Card
+    hub: str = HUB["wan21"]
 
 
 def text_step(model: TextModel, threads: int = 1) -> Step:
@@ -59,7 +64,7 @@ def _encoder(model: TextModel, threads: int) -> TextEncoder:
 
     torch.set_num_threads(threads)
     quiet("transformers")
-    return load_text(model.where, getattr(torch, model.dtype), pick(model.device))
+    return load_text(model.where, getattr(torch, model.dtype), pick(model.device), hub=model.hub)
 
 
 def loaded_or_fault(load: Callable[[], R]) -> R:

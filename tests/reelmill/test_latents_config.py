@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reelmill.config import Config, load
+from reelmill.doctor import HUB, check_latents
 from reelmill.estimate_latents import latents_of
 from shardwork.errors import DataError
 
@@ -40,3 +41,22 @@ def test_a_model_of_other_figures_needs_weights_of_its_own(tmp_path: Path, keys:
 def test_bytes_of_a_model_of_other_figures_follow_from_its_name(tmp_path: Path) -> None:
     found = latents_of(config(tmp_path, "model: wan-z12-s4-t4-p1\n  weights: folder"))
     assert found is not None and found.bytes == 8 * 12 * 9 * 4 * 6 + 3 * 16 * 24 + 512 * 4096 * 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("weights: none", ["Wan-AI/Wan2.1-T2V-1.3B-Diffusers"] * 2),
+        ("model: wan22-5b\n  weights: none", ["Wan-AI/Wan2.2-TI2V-5B-Diffusers"] * 2),
+        ("model: wan-z12-s8-t4-p1\n  weights: none", ["no weights of wan-z12-s8-t4-p1 were released", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"]),
+    ],
+    ids=["wan21", "wan22-5b", "another"],
+)
+def test_the_doctor_names_the_download_of_the_configurations_own_model(tmp_path, keys, wanted):
+    found = {check.name: check for check in check_latents(config(tmp_path, keys))}
+    for name, text in zip(("weights", "text_encoder"), wanted, strict=True):
+        assert found[name].status == "failure" and text in found[name].mend
+
+
+def test_the_doctor_knows_the_downloads_that_the_library_does():
+    assert pytest.importorskip("vidlatents.models").HUB == HUB

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder, vae
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, stamp_of, text_card, vae_card
-from vidlatents.models import load_vae
+from vidlatents.models import HUB, load_vae
 from vidlatents.text import load_text
 
 
@@ -75,6 +75,27 @@ def test_a_noted_card_is_taken_while_the_files_keep_size_and_time(copied, tmp_pa
     assert vae_card(copied, "wan21", tmp_path / "books") != first
 
 
+@pytest.mark.parametrize("part", [0, 1], ids=["vae", "text_encoder"])
+def test_two_models_whose_files_have_equal_names_sizes_and_times_have_cards_of_their_own(copied, tmp_path, part):
+    """As a tar archive or an image with all times at 0 leaves them."""
+    other = shutil.copytree(copied, tmp_path / "other")
+    name, card_of = (("vae", lambda where: vae_card(where, "wan21", tmp_path / "books")), ("text_encoder", lambda where: text_card(where, tmp_path / "books")))[
+        part
+    ]
+    (file,) = (other / name).glob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1] + b"\x01")
+    for path in [*copied.rglob("*"), *other.rglob("*")]:
+        os.utime(path, ns=(0, 0))
+    first = card_of(copied)
+    assert card_of(other).weights != first.weights and card_of(copied) == first
+
+
+def test_no_note_of_a_card_names_a_path_of_this_machine(copied, tmp_path):
+    vae_card(copied, "wan21", tmp_path / "books")
+    (note,) = (tmp_path / "books").iterdir()
+    assert str(tmp_path) not in note.read_text()
+
+
 def test_another_kind_is_named_before_a_model_is_loaded():
     with pytest.raises(DataError, match="E_MODEL_KIND") as caught:
         vae_card(folder("wan22-5b"), "wan21")
@@ -101,6 +122,19 @@ def test_a_damaged_model_is_named(copied, damage):
         (copied / "vae" / "config.json").write_text("{")
     with pytest.raises(DataError, match="E_MODEL_MISSING"):
         vae_card(copied, "wan21")
+
+
+@pytest.mark.parametrize("how", [text_card, lambda where, hub: load_text(where, torch.float32, "cpu", hub=hub)], ids=["card", "load"])
+def test_a_missing_text_encoder_is_to_be_had_with_the_model_of_the_run(tmp_path, how):
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        how(tmp_path, hub=HUB["wan22-5b"])
+    assert "hf download Wan-AI/Wan2.2-TI2V-5B-Diffusers" in caught.value.hint
+
+
+def test_no_download_is_named_for_an_autoencoder_of_a_kind_that_was_not_released(tmp_path):
+    with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+        vae_card(tmp_path / "none", "wan-z12-s8-t4-p1")
+    assert "hf download" not in caught.value.hint and "none were released" in caught.value.hint
 
 
 def as_bin(path):

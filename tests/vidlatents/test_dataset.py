@@ -134,6 +134,13 @@ def test_adopted_files_are_counted_and_said(place):
     assert (facts["adopted"], facts["note"]) == (1, f"1 {ADOPTED_NOTE}")
 
 
+@pytest.mark.parametrize(("others", "tiny"), [([], None), ([0], None), ([0, 1], True)], ids=["alone", "beside released ones", "beside a tiny one"])
+def test_adopted_files_alone_never_make_a_dataset_one_of_no_tiny_model(place, others, tiny):
+    adopted = made("a", adopted=1, vae=None, tiling=None, tiny=None)
+    facts = books(place, [adopted, *(made(f"b{number}", tiny=one) for number, one in enumerate(others))])
+    assert facts["tiny"] is tiny and read_json(place.stage / DATASET)["tiny"] is tiny
+
+
 def test_a_description_names_models_and_settings():
     about = described(NOW, EncodeFlags(how="mode", seed=3), SetSettings(start="drawn").plan())
     assert (about["model"]["weights"], about["model"]["short"], about["model"]["z"], about["text_encoder"]["short"]) == ("w", NOW.vae.short, 16, NOW.text.short)

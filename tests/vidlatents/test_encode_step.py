@@ -16,7 +16,7 @@ from shardwork.errors import DataError, Fault
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
 from tests.vidlatents.pairs import minimal, settings_of, write_pair, write_records
-from vidlatents import store
+from vidlatents import encode, store
 from vidlatents.card import Card
 from vidlatents.encode_step import Encoder, VaeModel, encode_items
 from vidlatents.members import record_members
@@ -76,6 +76,31 @@ class Work:
         return sum(path.stat().st_mtime_ns != time for path, time in times.items())
 
 
+FALLBACK = Tiling(16, 16, 8)
+TILES = {0.0: None, 0.5: FALLBACK, 0.75: Tiling(8, 16, 0)}
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """Budgets that cut the small pictures here."""
+    monkeypatch.setattr(EncodeFlags, "tilings", lambda self, *size: (TILES[self.memory_gib], TILES[self.fallback_gib]))
+
+
+@pytest.fixture
+def scarce(monkeypatch):
+    """The samples whose whole pictures memory does not suffice for."""
+    found: set[str] = set()
+    plain = encode.encode
+
+    def scant(vae, frames, layout, how, seed_of, tiling=None, *, stream, where):
+        if where in found and tiling is None:
+            raise DataError("E_OOM", where, "no memory", "memory", "tiles")
+        return plain(vae, frames, layout, how, seed_of, tiling, stream=stream, where=where)
+
+    monkeypatch.setattr(encode, "encode", scant)
+    return found
+
+
 @pytest.fixture
 def work(tmp_path):
     return Work(tmp_path)
@@ -88,13 +113,59 @@ def test_a_second_run_with_the_same_settings_writes_nothing(work):
 
 @pytest.mark.parametrize(
     "change",
-    [{"vae": OTHER_VAE}, {"text": TINY_TEXT}, {"dtype": "bfloat16"}, {"how": "mode"}, {"seed": 1}, {"memory_gib": 0.5}, {"fallback_gib": 0.5}],
+    [{"vae": OTHER_VAE}, {"text": TINY_TEXT}, {"dtype": "bfloat16"}, {"how": "mode"}, {"seed": 1}, {"memory_gib": 0.5}],
     ids=lambda change: next(iter(change)),
 )
-def test_what_changes_all_samples_remakes_all(work, change, monkeypatch):
-    monkeypatch.setattr(EncodeFlags, "tilings", lambda self, *size: tuple(Tiling(16, 16, 8) if gib else None for gib in (self.memory_gib, self.fallback_gib)))
+def test_what_changes_all_samples_remakes_all(work, change, tiles):
     work.run()
     assert work.made_anew(**change) == 2
+
+
+def test_a_fallback_that_was_not_needed_remakes_nothing(work, tiles):
+    work.run()
+    assert work.made_anew(fallback_gib=0.5) == 0
+
+
+def test_a_fallback_encodes_those_alone_that_memory_did_not_suffice_for(work, tiles, scarce):
+    scarce.add("b")
+    assert [row["status"] for row in work.run()] == ["ok", "quarantined"]
+    (good,) = work.place.folders[0].iterdir()
+    time = good.stat().st_mtime_ns
+    rows = work.run(fallback_gib=0.5)
+    assert [row["tiling"] for row in rows] == [None, FALLBACK.as_json()] and good.stat().st_mtime_ns == time
+    assert work.made_anew(fallback_gib=0.5) == 0
+
+
+@pytest.mark.parametrize("known", ["journal", "note"])
+@pytest.mark.parametrize("other", [0.75, 0.0], ids=["another", "none"])
+def test_what_was_made_with_a_fallback_holds_with_that_one_alone(work, tiles, scarce, known, other):
+    scarce.add("b")
+    before = work.run(fallback_gib=0.5)
+    if known == "note":
+        work.place.journal("encode_latents", SHARD).unlink()
+        assert work.run(fallback_gib=0.5) == before
+        work.place.journal("encode_latents", SHARD).unlink()
+    scarce.clear()
+    assert [row["tiling"] for row in before] == [None, FALLBACK.as_json()]
+    assert [row["tiling"] for row in work.run(fallback_gib=other)] == [None, None], "memory suffices now"
+
+
+def test_a_sample_that_another_fallback_outdated_is_replaced_and_not_set_aside(work, tiles, scarce):
+    scarce.add("b")
+    work.run(fallback_gib=0.5)
+    work.run(fallback_gib=0.75)
+    assert not list(work.place.quarantine.rglob("*.pt"))
+
+
+def test_a_video_of_another_name_and_the_same_bytes_remakes_nothing(work, tmp_path):
+    before = work.run()
+    for folder in ("videos", "control_videos"):
+        (tmp_path / folder / "a.mp4").rename(tmp_path / folder / "renamed.mp4")
+    records = [minimal("a", 33, *SIZE, path="renamed.mp4", control_path="renamed.mp4"), minimal("b", 33, *SIZE)]
+    work.members = record_members(read_records(write_records(tmp_path / "r.jsonl", records), settings_of(tmp_path)))
+    work.plan()
+    assert {row["video"] for row in work.rows} == {"renamed.mp4", "b.mp4"}
+    assert work.made_anew() == 0 and work.run() == before
 
 
 def test_a_changed_video_remakes_its_own_sample_alone(work, tmp_path):
@@ -114,13 +185,23 @@ def test_a_sample_of_either_tiny_model_is_tiny(work, vae, text):
     assert {row["tiny"] for row in work.run(vae=vae, text=text)} == {1}
 
 
-def test_of_an_adopted_file_neither_autoencoder_nor_tiling_is_said(work):
-    work.run()
+@pytest.mark.parametrize(("text", "tiny"), [(TEXT, None), (TINY_TEXT, 1)], ids=["released", "tiny"])
+def test_of_an_adopted_file_neither_autoencoder_nor_tiling_is_said_and_tiny_by_its_text_alone(work, text, tiny):
+    work.run(text=text)
     work.place.journal("encode_latents", SHARD).unlink()
     for row in work.rows:
         sidecar_of(work.place.stage / "notes", row["id"]).unlink()
-    rows = work.run()
-    assert {(row["vae"], row["tiling"], row["adopted"]) for row in rows} == {(None, None, 1)}
+    rows = work.run(text=text)
+    assert {(row["vae"], row["tiling"], row["adopted"], row["tiny"]) for row in rows} == {(None, None, 1, tiny)}
+
+
+def test_an_adopted_file_is_kept_whatever_the_fallback(work, tiles):
+    work.run(memory_gib=0.5)
+    work.place.journal("encode_latents", SHARD).unlink()
+    for row in work.rows:
+        sidecar_of(work.place.stage / "notes", row["id"]).unlink()
+    work.run(memory_gib=0.5)
+    assert work.made_anew(memory_gib=0.5, fallback_gib=0.75) == 0
 
 
 def test_a_file_that_other_records_books_made_otherwise_is_not_adopted(work, tmp_path):

@@ -100,6 +100,20 @@ def test_a_dry_run_encodes_nothing(here):
     assert produce(flags_of(here, "--dry_run"), "wan21") == 0 and not (here / "out").exists()
 
 
+@pytest.mark.parametrize("where", ["Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "a folder"])
+def test_a_dry_run_downloads_and_reads_no_model(here, monkeypatch, capsys, where):
+    def refuse(*args, **more):
+        raise AssertionError("a model was asked for")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    monkeypatch.setattr("vidlatents.card.xxh3_file", refuse)
+    monkeypatch.setattr("vidlatents.plan_report.cost_of", lambda *args: {"peak_gib": 1.0, "tera_flops": 1.0})
+    given = str(folder("wan21")) if where == "a folder" else where
+    assert produce(flags_of(here, "--dry_run", f"--pretrained_model_name_or_path={given}"), "wan21") == 0
+    said = "the released wan21" if where != "a folder" else given
+    assert f"counted for the configuration of {said}" in capsys.readouterr().err and not (here / "out.books" / "models").exists()
+
+
 def test_a_dry_run_of_what_cannot_all_be_encoded_ends_with_2(here):
     write_records(here / "helios_giga_ctrl.jsonl", [minimal("a", 33, 16, 24), minimal("gone", 33, 16, 24)])
     assert produce(flags_of(here, "--dry_run"), "wan21") == 2

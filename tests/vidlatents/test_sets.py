@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,6 +31,9 @@ from vidlatents.records import read_records
 from vidlatents.released import RELEASED, config_for
 from vidlatents.settings import EncodeFlags, SetSettings, TrainerFlags
 from vidlatents.shard_names import names, short
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+_latents, encode_text = (importlib.import_module(name) for name in ("_latents", "encode_text"))
 
 HUB = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
 
@@ -182,6 +187,39 @@ def test_a_folder_that_is_here_is_counted_and_else_the_released_model_of_the_kin
     (tmp_path / "vae" / "config.json").write_text('{"_class_name": "x", "z_dim": 3}')
     assert config_for(str(tmp_path), "wan21") == ({"z_dim": 3}, str(tmp_path))
     assert config_for(HUB, "wan22-5b") == (RELEASED["wan22-5b"], "the released wan22-5b")
+
+
+@pytest.mark.parametrize("damage", [None, "{", "[]"], ids=["hub id", "cut", "no object"])
+def test_of_a_kind_that_was_not_released_the_cost_is_not_known_without_its_configuration(tmp_path, damage):
+    where = HUB
+    if damage:
+        (tmp_path / "vae").mkdir()
+        (tmp_path / "vae" / "config.json").write_text(damage)
+        where = str(tmp_path)
+    rows = [{**own_row_of(120), "status": "ok", "id": "v", "height": 64, "width": 64}]
+    taken = cost_by_bucket(rows, EncodeFlags(model="wan-z12-s8-t4-p1"), where)
+    text = whole_report(rows, [shard_name(0, 1)], PlanSettings(), taken)
+    assert f"cost: not known: no configuration of {where} is here, and none of wan-z12-s8-t4-p1 was released\n" in text and "1 to encode" in text
+
+
+@pytest.mark.parametrize("damage", ["{", "[]"], ids=["cut", "no object"])
+def test_of_a_damaged_folder_the_cost_of_the_released_model_is_told(tmp_path, damage):
+    (tmp_path / "config.json").write_text(damage)
+    assert config_for(str(tmp_path), "wan21") == (RELEASED["wan21"], "the released wan21")
+
+
+@pytest.mark.parametrize(("model", "hub_id"), [("wan21", HUB), ("wan22-5b", "Wan-AI/Wan2.2-TI2V-5B-Diffusers"), ("wan-z12-s8-t4-p1", None)])
+def test_a_model_that_a_job_does_not_get_is_asked_for_by_the_name_of_the_configurations_own(tmp_path, monkeypatch, model, hub_id):
+    def snapshot_download(*args, **more):
+        raise FileNotFoundError("offline")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    for given in (["--weights=Some/One"], [f"--weights={tmp_path}", "--text-encoder=Some/One"]):
+        args = encode_text.arguments.parse_args([*given, f"--model={model}", "--plans=p", "--shards=0/1", "--books", str(tmp_path / "b")])
+        with pytest.raises(DataError, match="E_MODEL_MISSING") as caught:
+            _latents.models_of(args)
+        wanted = hub_id or (HUB if "--text-encoder=Some/One" in given else None)
+        assert (f"hf download {wanted} " in caught.value.hint) if wanted else ("none were released" in caught.value.hint and "Wan-AI" not in caught.value.hint)
 
 
 @pytest.fixture

@@ -230,7 +230,9 @@ def test_the_plan_alone_is_made_again_where_its_manifest_was_taken_away(project:
     assert jobs(project.ok("latents_plan", "--dry-run"), "plan_latents") == 1
 
 
-@pytest.mark.parametrize(("version", "asked_for"), [("TEXT_VERSION", {"encode_text", "encode_latents", "verify_latents"}), ("VERIFY_VERSION", {"verify_latents"})])
+@pytest.mark.parametrize(
+    ("version", "asked_for"), [("TEXT_VERSION", {"encode_text", "encode_latents", "verify_latents"}), ("VERIFY_VERSION", {"verify_latents"})]
+)
 def test_another_version_asks_for_other_files_whatever_snakemake_knows_of_those_there(project: LatentsProject, version: str, asked_for: set[str]) -> None:
     shutil.rmtree(project.folder / ".snakemake")
     path = project.folder / "src" / "vidlatents" / "stage.py"
