@@ -67,7 +67,7 @@ class PlansWorld(StepWorld, LatentsWorld):
 
     def flags(self, shard: str, workers: int) -> list[str]:
         roots = (f"--records={self.data / 'r.jsonl'}", f"--videos={self.data / 'videos'}", f"--control-videos={self.data / 'control_videos'}")
-        return [*roots, f"--stage={self.stage}", f"--shard={shard}", f"--workers={workers}"]
+        return [*roots, f"--stage={self.stage}", f"--books={self.folder / 'books'}", f"--shard={shard}", f"--workers={workers}"]
 
     def manifest(self, shard: str) -> Path:
         return self.place.manifest(PLAN_STEP, shard, "by-hand")

@@ -80,7 +80,7 @@ class Run:
 
     def plan(self, layout, clips=False):
         roots, about = self.flags(layout, clips=clips)
-        line = [f"--stage={self.root / 'plans' / layout}", f"--shard={ONE}", "--key=k", *roots, *about]
+        line = [f"--stage={self.root / 'plans' / layout}", f"--shard={ONE}", "--key=k", f"--books={self.root / 'books'}", *roots, *about]
         assert plan_latents.main(plan_latents.arguments.parse_args(line)) == 0
         return the_manifest(plans_place(self.root / "plans" / layout), PLAN_STEP, ONE)
 
@@ -92,7 +92,7 @@ def made(tmp_path):
 
 def members(run, layout, clips=False):
     roots, about = run.flags(layout, clips=clips)
-    args = plan_latents.arguments.parse_args([f"--stage={run.root / 'p'}", f"--shard={ONE}", "--key=k", *roots, *about])
+    args = plan_latents.arguments.parse_args([f"--stage={run.root / 'p'}", f"--shard={ONE}", "--key=k", f"--books={run.root / 'books'}", *roots, *about])
     return sets.members_of(args, ONE)
 
 
@@ -139,7 +139,8 @@ def test_records_are_read_once_in_a_job(made, monkeypatch):
 
     monkeypatch.setattr(sets, "read_records", read)
     roots, about = made.flags("sections", clips=False)
-    line = [f"--stage={made.root / 'p'}", f"--shard={ONE}", "--key=k", *roots, *about, "--records=r", "--videos=v", "--control-videos=c"]
+    books = f"--books={made.root / 'books'}"
+    line = [f"--stage={made.root / 'p'}", f"--shard={ONE}", "--key=k", books, *roots, *about, "--records=r", "--videos=v", "--control-videos=c"]
     sets.members_of(plan_latents.arguments.parse_args(line), ONE)
     assert looks == [Path("r")]
 
