@@ -1,7 +1,5 @@
 """The step encode_latents: what a change remakes, what a row says of who made it, and a disk that fills up. The autoencoder is a stand-in."""
 
-import errno
-import io
 import os
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,7 +11,9 @@ from safetensors.torch import save_file
 from shardwork.errors import DataError, Fault
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
+from tests.vidlatents.full_disk import full_after
 from tests.vidlatents.pairs import minimal, settings_of, write_pair, write_records
+from vidlatents import plan_step as plan_step_of
 from vidlatents import store
 from vidlatents.card import Card
 from vidlatents.encode_step import Encoder, VaeModel, encode_items
@@ -102,6 +102,19 @@ def test_a_changed_video_remakes_its_own_sample_alone(work, tmp_path):
     assert work.made_anew() == 1
 
 
+def test_a_video_that_several_samples_are_of_is_read_for_its_digest_once(work, tmp_path, monkeypatch):
+    write_pair(tmp_path, "v", 40, 40, SIZE)
+    cuts = [minimal(uttid, 33, *SIZE, path="v.mp4", control_path="v.mp4", cut=[start, start + 33]) for start, uttid in enumerate("abc")]
+    work.members = record_members(read_records(write_records(tmp_path / "r.jsonl", cuts), settings_of(tmp_path)))
+    work.plan()
+    for folder in ("videos", "control_videos"):
+        os.utime(tmp_path / folder / "v.mp4", ns=(1, 1))  # what the plan read in this process counts no more
+    read, look = [], plan_step_of.look
+    monkeypatch.setattr(plan_step_of, "look", lambda path, digest: read.append(path) or look(path, digest))
+    assert [row["status"] for row in work.run()] == ["ok"] * 3
+    assert sorted(path.parent.name for path in read if path.name == "v.mp4") == ["control_videos", "videos"]
+
+
 def test_a_row_names_the_models_that_made_it(work):
     rows = work.run()
     assert {(row["vae"], row["text_encoder"], row["tiny"], row["adopted"]) for row in rows} == {(VAE.short, TEXT.short, 0, 0)}
@@ -132,17 +145,9 @@ def test_a_file_that_other_records_books_made_otherwise_is_not_adopted(work, tmp
     assert all(path.read_bytes() != before[path.name] for path in work.place.folders[0].iterdir())
 
 
-class FullDisk(io.FileIO):
-    """A file on a disk that takes some bytes and is full."""
-
-    def write(self, data):
-        super().write(memoryview(data)[:2000])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def test_a_disk_that_fills_up_is_a_fault_and_the_next_run_goes_on(work, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(store, "open", lambda path, mode: FullDisk(path, mode.replace("b", "")), raising=False)
+        patch.setattr(store, "open", full_after(2000), raising=False)
         with pytest.raises(Fault, match="fault_disk"):
             work.run()
     assert not work.place.manifests("encode_latents", SHARD) and list(work.place.folders[0].iterdir()) == []
