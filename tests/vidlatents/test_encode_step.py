@@ -12,8 +12,7 @@ from shardwork.errors import DataError, Fault
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
 from tests.vidlatents.full_disk import full_after
-from tests.vidlatents.pairs import minimal, settings_of, write_pair, write_records
-from vidlatents import plan_step as plan_step_of
+from tests.vidlatents.pairs import count_digests, minimal, settings_of, write_pair, write_records
 from vidlatents import store
 from vidlatents.card import Card
 from vidlatents.encode_step import Encoder, VaeModel, encode_items
@@ -109,8 +108,7 @@ def test_a_video_that_several_samples_are_of_is_read_for_its_digest_once(work, t
     work.plan()
     for folder in ("videos", "control_videos"):
         os.utime(tmp_path / folder / "v.mp4", ns=(1, 1))  # what the plan read in this process counts no more
-    read, look = [], plan_step_of.look
-    monkeypatch.setattr(plan_step_of, "look", lambda path, digest: read.append(path) or look(path, digest))
+    read = count_digests(monkeypatch)
     assert [row["status"] for row in work.run()] == ["ok"] * 3
     assert sorted(path.parent.name for path in read if path.name == "v.mp4") == ["control_videos", "videos"]
 

@@ -62,7 +62,7 @@ def test_an_embedding_does_not_depend_on_what_was_encoded_before():
 
 
 def test_prompts_that_are_one_after_cleaning_are_one_item_whose_text_is_clean(tmp_path):
-    prompts = ["a  b", "c", "a b"]
+    prompts = ["a  b", "c", " a b"]
     rows = [{"status": "ok", "prompt": prompt, "prompt_digest": prompt_digest(prompt)} for prompt in prompts]
     items = text_items(rows, text_place(tmp_path), "x")
     assert sorted(item.inputs["text"] for item in items) == ["a b", "c"] and len({item.id for item in items}) == 2
