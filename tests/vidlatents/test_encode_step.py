@@ -9,19 +9,21 @@ import torch
 from safetensors.torch import save_file
 
 from shardwork.errors import DataError, Fault
+from shardwork.gate import LOOK_AGAIN
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
 from tests.vidlatents.full_disk import full_after
 from tests.vidlatents.pairs import count_digests, minimal, settings_of, write_pair, write_records
 from vidlatents import store
 from vidlatents.card import Card
+from vidlatents.encode import encode_pair
 from vidlatents.encode_step import Encoder, VaeModel, encode_items
 from vidlatents.members import record_members
 from vidlatents.plan_step import digest_of, plan_items, plan_step
 from vidlatents.records import read_records
 from vidlatents.room import check_room, embeddings_need, samples_need
 from vidlatents.settings import EncodeFlags, SetSettings
-from vidlatents.stage import PLAN_STEP, embedding_of, latents_place, output_of, plans_place, sidecar_of, text_place
+from vidlatents.stage import PLAN_STEP, embedding_of, latents_branch, latents_place, output_of, plans_place, sidecar_of, text_place
 from vidlatents.text_step import text_items
 from vidlatents.tiling import Tiling
 
@@ -150,6 +152,22 @@ def test_a_disk_that_fills_up_is_a_fault_and_the_next_run_goes_on(work, monkeypa
             work.run()
     assert not work.place.manifests("encode_latents", SHARD) and list(work.place.folders[0].iterdir()) == []
     assert [row["status"] for row in work.run()] == ["ok", "ok"]
+
+
+def test_a_sample_that_memory_did_not_suffice_for_is_tried_again_after_a_gate_that_failed_and_no_other_is_made_anew(work, monkeypatch):
+    def small(vae, *args, where, **more):
+        if where == "a":
+            raise DataError("E_OOM", where, "no memory", "more", "wait")
+        return encode_pair(vae, *args, where=where, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vidlatents.encode.encode_pair", small)
+        refused = [row["id"] for row in work.run() if row.get("code") in LOOK_AGAIN]
+    assert refused == ["a_33_16_24"]
+    latents_branch("sections", {SHARD: tuple(row["id"] for row in work.rows)}, work.plans, work.place).look_again(refused)
+    assert not work.plans.manifests(PLAN_STEP, SHARD)
+    work.plan()
+    assert work.made_anew() == 0 and sorted(path.name for path in work.place.folders[0].iterdir()) == ["a_33_16_24.pt", "b_33_16_24.pt"]
 
 
 def test_a_disk_without_room_is_said_before_anything_is_written(work, monkeypatch):
