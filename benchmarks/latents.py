@@ -142,7 +142,8 @@ def shares(room: Path, count: int, cuts: bool) -> None:
     from shardwork.digests import sha256_file
     from vidlatents.encode import EncodeSettings, encode_pair, seeds
     from vidlatents.models import load_vae
-    from vidlatents.plan import PlanSettings, make_plan
+    from vidlatents.plan import PlanSettings, plan_sample
+    from vidlatents.prompts import clean
     from vidlatents.read import probe_pair, read_pair
     from vidlatents.records import RecordSettings, name_of, read_records
     from vidlatents.store import Content, picture, save_sample
@@ -155,17 +156,20 @@ def shares(room: Path, count: int, cuts: bool) -> None:
     write_vae("middle", room)
     make_tiny("wan21", room / "tiny")
     warm = load_text(room / "tiny", torch.float32, "cpu")  # brings in the libraries' lazy parts, as imports
-    warm.encode(["a"])
+    warm.encode_cleaned(clean("a"))
     load_vae(room / "tiny", "wan21", torch.float32, "cpu")
-    clock, seen = Clock(), dict[str, tuple]()
+    clock, seen = Clock(), dict[str, Any]()
     with clock.part("records and plan, every frame decoded"):
         records = read_records(table, RecordSettings(room / "videos", room / "control_videos"))
-        plan = make_plan(records.samples, records.refused, PlanSettings(), probe=lambda sample: seen.setdefault(sample.uttid, probe_pair(sample)))
-    if len(plan.good) != count:
-        raise SystemExit(f"{len(plan.good)} samples, not {count}: {plan.facts()['codes']}")
-    with clock.part("text encoder: load, cut, release"), load_text(room / "tiny", torch.bfloat16, "cpu") as text:
+        for _, sample in records.samples:
+            seen[sample.uttid] = probe_pair(sample)
+            plan_sample(sample, seen[sample.uttid], PlanSettings())
+    if records.refused or len(seen) != count:
+        raise SystemExit(f"{len(seen)} samples, not {count}: {[str(error) for error in records.refused]}")
+    with clock.part("text encoder: load, cut"):
+        text = load_text(room / "tiny", torch.bfloat16, "cpu")
         text._model.forward = clock.timed("text forward", text._model.forward)
-        texts = text.encode([sample.prompt for _, sample in records.samples])
+        texts = [text.encode_cleaned(clean(sample.prompt)) for _, sample in records.samples]
     with clock.part("autoencoder: load"):
         vae = load_vae(room, "wan21", torch.float32, "cpu")
     vae.model.encode = clock.timed("autoencoder forward", vae.model.encode)
@@ -177,7 +181,7 @@ def shares(room: Path, count: int, cuts: bool) -> None:
             found = encode_pair(vae, pair.rgb, pair.control, EncodeSettings(), seeds(0, sample.uttid))
         with clock.part("save"):
             path = room / "out" / name_of(sample)
-            save_sample(path, Content(found.video, found.control, texts.embeds[index], texts.mask[index], picture(pair.rgb[0]), sample.prompt))
+            save_sample(path, Content(found.video, found.control, texts[index].embed, texts[index].mask, picture(pair.rgb[0]), sample.prompt))
         with clock.part("digest"):
             manifest[path.name] = Entry(path.stat().st_size, sha256_file(path))
     with clock.part("verify at the highest level"):

@@ -43,10 +43,11 @@ def limit_jobs():
 limit_jobs()
 PYTHON = checked(CONFIG.interpreter, "conda" in map(str, workflow.deployment_settings.deployment_method))
 BRANCHES = {}
-MOST_PLAN_LINES = 30
 """Each branch that the configuration switches on: the inputs and flags of its report, and what else must be built before its gate: its release. Filled in by the
 branches' rules. max_quarantined : where its section has its own.   told : a log whose last line is worth showing.   there : what must be there
 before its release is one."""
+MOST_PLAN_LINES = 30
+"""Lines of a plan that are shown at the end."""
 
 
 wildcard_constraints:

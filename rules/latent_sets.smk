@@ -1,7 +1,7 @@
 """Which samples belong into the folder of a layout, and the flags that say so to the steps of latents."""
 
 from vidlatents.buckets import own_layout
-from vidlatents.members import check_ids, own_row, record_members
+from vidlatents.members import Makers, check_ids, own_row, record_members
 from vidlatents.records import read_records
 from vidlatents.settings import SetSettings, TrainerFlags
 from vidlatents.sources import CLIP_KINDS, clip_uttid
@@ -54,19 +54,29 @@ def latent_rows(layout):
     return check_ids(rows)
 
 
+def latent_makers():
+    """Return which jobs make the control videos that samples may be made of, and their clips."""
+    jobs = []
+    if CONFIG.latents.events:
+        jobs += [("events", [row[event_stage.KEY] for row in held], [EVENT_CONTROLS[shard]]) for shard, held in EVENT_SHARDS.items()]
+    if CONFIG.latents.clips:
+        jobs += [
+            (
+                "clips",
+                [clip_uttid(CONFIG.clips.split, name, kind) for name in names for kind in CLIP_KINDS],
+                [CLIPS_COMPOSITED[shard], CLIP_VIDEOS[shard]],
+            )
+            for shard, names in CLIP_SHARDS.items()
+        ]
+    return Makers(jobs)
+
+
+LATENT_MAKERS = latent_makers()
+
+
 def latent_controls(rows):
     """Return the shard manifests of the control videos that samples are made of, and of their clips."""
-    found = {}
-    if any(row["source"] == "events" for row in rows):
-        ids = {row["id"] for row in rows if row["source"] == "events"}
-        found |= {EVENT_CONTROLS[shard]: None for shard, held in EVENT_SHARDS.items() if any(row[event_stage.KEY] in ids for row in held)}
-    if any(row["source"] == "clips" for row in rows):
-        ids = {row["id"] for row in rows if row["source"] == "clips"}
-        made = [
-            shard for shard, names in CLIP_SHARDS.items() if any(clip_uttid(CONFIG.clips.split, name, kind) in ids for name in names for kind in CLIP_KINDS)
-        ]
-        found |= {manifest: None for shard in made for manifest in (CLIPS_COMPOSITED[shard], CLIP_VIDEOS[shard])}
-    return list(found)
+    return LATENT_MAKERS.of(rows)
 
 
 def latent_pattern(name, books="latents_books"):

@@ -13,7 +13,7 @@ from vidlatents.card import text_card
 from vidlatents.models import hub_of
 from vidlatents.room import check_room, embeddings_need
 from vidlatents.settings import MODEL_HELP, TextFlags
-from vidlatents.stage import TEXT_SHARD, TEXT_STEP, prompts_mark, text_place
+from vidlatents.stage import TEXT_SHARD, TEXT_STEP, prompts_mark, prompts_marks, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncations
 
 arguments = command.parser(__doc__)
@@ -31,7 +31,7 @@ def main(args) -> int:
     card = text_card(where, args.books / "models", hub=hub)
     rows = [row for plans, shards in zip(args.plans, args.shards, strict=True) for row in _latents.plan_rows(plans, shards)]
     place = text_place(args.books / "text")
-    for mark in sorted((place.stage / "prompts").glob("*")):
+    for mark in prompts_marks(place):
         retract(mark)  # this run's text may lack what another one's had
     model = TextModel(where, dtype, args.device, card, hub)
     items = text_items(rows, place, card.short)

@@ -6,9 +6,8 @@ from pathlib import Path
 import _latents
 import _src  # noqa: F401
 from shardwork import command, flags
-from shardwork.errors import plain
 from shardwork.run import run_shard
-from vidlatents.plan import Plan, report
+from vidlatents.plan_report import whole_report
 from vidlatents.plan_step import plan_items, plan_step
 from vidlatents.settings import SetSettings, TrainerFlags
 from vidlatents.stage import plans_place
@@ -26,11 +25,8 @@ def main(args) -> int:
     place = plans_place(args.stage)
     _latents.retract_made(args.books, settings, args.shard)
     rows = run_shard(plan_step(settings, roots), args.shard, items, place, flags.options_from(args))
-    here = [row for row in rows if not row.get("elsewhere")]
     trainer = TrainerFlags(trainer_frames=0)  # what is known of it stands in the report on all work shards, whose settings make no job run again
-    print(report(Plan(tuple(here), {args.shard: tuple(row["id"] for row in here)}, settings.plan(trainer=trainer))), end="", file=sys.stderr)
-    if len(here) < len(rows):
-        print(plain(f"{len(rows) - len(here)} samples belong to the folder of the other layout"), file=sys.stderr)
+    print(whole_report(rows, [args.shard], settings.plan(trainer=trainer), {}), end="", file=sys.stderr)
     return 0
 
 

@@ -429,7 +429,8 @@ class LatentsConfig(_Section):
     threads: int = Field(1, ge=1, le=1024)
     """Threads of a process on the processor; jobs run side by side as far as cores and memory reach."""
     work_shards: int = Field(20, ge=1, le=9999)
-    """Jobs that samples are dealt out to by their uttids: a fixed number; choose it so that a job lasts 10 to 60 minutes."""
+    """Work shards that the samples of a folder are dealt out to by their uttids, each a job of three steps: a fixed number; choose it so that a job that
+    encodes lasts 10 to 60 minutes. `events` deals each video out in both folders, since its frames are not known yet: 1,000 are then up to 6,000 jobs."""
     workers: int = Field(1, ge=1)
     """Processes that plan and verify in a job; the one that encodes loads the autoencoder once."""
     level: Literal["size", "zip", "manifest", "crc", "full", "sha256"] = "sha256"

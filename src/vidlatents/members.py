@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,10 +45,27 @@ def own_row(uttid: str, source: str, about: str = "") -> Row:
 def own_members(own: Own, source: str) -> list[Member]:
     """Return the members of this pipeline's own. One of the other layout's folder passes without a file."""
     members = [Member(uttid, uttid, source, sample) for uttid, sample in own.samples]
-    members += [Member(error.uttid, error.uttid, source, None, _refusal(error.uttid, error)) for error in own.refused]
+    members += [Member(error.uttid, error.uttid, source, None, quarantined(error.uttid, error)) for error in own.refused]
     members += [Member(str(row["id"]), str(row["id"]), source, None, row) for row in own.upstream]
     passed: Fields = {"status": "ok", "code": "ok", "files": {}, "elsewhere": 1}
     return members + [Member(uttid, uttid, source, None, {**passed, "id": uttid}) for uttid in own.elsewhere]
+
+
+class Makers:
+    """Which jobs of earlier stages make the videos of the run's own members, looked up by a member's id: work shards are many, and so are members."""
+
+    def __init__(self, jobs: Iterable[tuple[str, Iterable[str], Sequence[Path]]]) -> None:
+        """Take the jobs.   jobs : (source, uttids that it makes videos of, its manifests), in their order; each uttid is looked at once."""
+        self._manifests: list[Sequence[Path]] = []
+        self._job: dict[tuple[str, str], int] = {}
+        for source, uttids, manifests in jobs:
+            self._job.update(dict.fromkeys(((source, uttid) for uttid in uttids), len(self._manifests)))
+            self._manifests.append(manifests)
+
+    def of(self, rows: Iterable[Row]) -> list[Path]:
+        """Return the manifests that members are made from, in the order of the jobs.   rows : of members; those of records have none."""
+        found = {self._job[at] for row in rows if (at := (row["source"], row["id"])) in self._job}
+        return [path for job in sorted(found) for path in self._manifests[job]]
 
 
 def record_members(records: Records, own: Collection[str] = ()) -> list[Member]:
@@ -66,18 +83,14 @@ def record_members(records: Records, own: Collection[str] = ()) -> list[Member]:
         item = item_id(name_of(sample).removesuffix(".pt"))
         if error := twice.get(where):
             item = f"{item[:80]}_{item_id(where)[-19:]}"  # ids of one name must not meet
-            members.append(Member(item, sample.uttid, "records", None, _refusal(item, error)))
+            members.append(Member(item, sample.uttid, "records", None, quarantined(item, error)))
         elif sample.uttid not in exact and (other := near.get(folded(sample.uttid))) is not None:
             error = SampleRefused("E_DUP_OUTPUT", where, f"uttid {sample.uttid!r} beside {other!r} of the run's own", "a name of its own", uttid=sample.uttid)
-            members.append(Member(item, sample.uttid, "records", None, _refusal(item, error)))
+            members.append(Member(item, sample.uttid, "records", None, quarantined(item, error)))
         else:
             members.append(Member(item, sample.uttid, "records", sample))
     refused = [(item_id(error.where), error) for error in records.refused]
-    return members + [Member(item, error.where, "records", None, _refusal(item, error)) for item, error in refused]
-
-
-def _refusal(item: str, error: SampleRefused) -> Fields:
-    return quarantined(item, error)
+    return members + [Member(item, error.where, "records", None, quarantined(item, error)) for item, error in refused]
 
 
 def refuse_shared_names(members: Iterable[Member]) -> list[Member]:
@@ -92,15 +105,17 @@ def _without_shared(one: Member, own: Mapping[str, Member]) -> Member:
         return one
     found = f"{name_of(one.sample)!r} beside {other.source} {other.uttid!r}"
     error = SampleRefused("E_DUP_OUTPUT", one.uttid, found, "a name of its own", uttid=one.uttid)
-    return Member(one.id, one.uttid, one.source, None, _refusal(one.id, error))
+    return Member(one.id, one.uttid, one.source, None, quarantined(one.id, error))
 
 
 def check_ids(rows: Iterable[Row]) -> list[Row]:
     """Return rows whose ids all differ. Raises DataError (duplicate_id)."""
     held, seen = list(rows), dict[str, str]()
     for row in held:
-        if (first := seen.setdefault(row["id"], row["source"])) != row["source"]:
-            raise DataError("duplicate_id", repr(row["id"]), f"in {first} and in {row['source']}", "one sample an id", "rename the record's uttid")
+        if (first := seen.get(row["id"])) is not None:
+            found = f"twice in {first}" if first == row["source"] else f"in {first} and in {row['source']}"
+            raise DataError("duplicate_id", repr(row["id"]), found, "one sample an id", "rename the record's uttid")
+        seen[row["id"]] = row["source"]
     return held
 
 

@@ -3,80 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from shardwork.errors import EXIT_BAD_INPUT, EXIT_OK, plain
+from shardwork.errors import plain
 from shardwork.jsonio import Json
-from shardwork.shards import shard_of
-from shardwork.step import Fields, quarantined
+from shardwork.step import Fields
 from vidlatents.buckets import TRAINER_FRAMES, Size, latent_shape, used_frames
-from vidlatents.codes import SampleRefused
-from vidlatents.read import Probe, place_start, probe_pair
-from vidlatents.records import Sample, duplicates, name_of
-from vidlatents.stage import item_id
-
-ProbePair = Callable[[Sample], tuple[Probe, Probe]]
+from vidlatents.read import Probe, place_start
+from vidlatents.records import Sample, name_of
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     """What a plan is made for.
 
-    layout : sections or whole.   z, spatial, temporal : of the model.   work_shards : jobs that samples are dealt out to.   trainer_frames : the least
-    number of frames that the trainer reads.   trainer_sizes : (height, width) that it reads, none for any: these two only change what is reported.
-    start, seed : as of `read.place_start`.
+    layout : sections or whole.   z, spatial, temporal : of the model.   trainer_frames : the least number of frames that the trainer reads.
+    trainer_sizes : (height, width) that it reads, none for any: these two only change what is reported.   start, seed : as of `read.place_start`.
     """
 
     layout: str = "sections"
     z: int = 16
     spatial: int = 8
     temporal: int = 4
-    work_shards: int = 1
     trainer_frames: int = TRAINER_FRAMES
     trainer_sizes: tuple[Size, ...] = ()
     start: str = "first"
     seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What was found of a set of samples.
-
-    rows : one for each sample, sorted by id: planned (status ok) or refused.   shards : name of a work shard -> its ids.   settings : what it is made for.
-    cost : as of `plan_report.cost_by_bucket`.
-    """
-
-    rows: tuple[Fields, ...]
-    shards: Mapping[str, tuple[str, ...]]
-    settings: PlanSettings
-    cost: Mapping[str, Json] = field(default_factory=dict)
-
-    @property
-    def good(self) -> list[Fields]:
-        """Return the rows of samples that can be encoded."""
-        return [row for row in self.rows if row["status"] == "ok"]
-
-    @property
-    def exit_code(self) -> int:
-        """Return 0 where every sample can be encoded, else 2: nothing is started on bad input. What an earlier step refused is no fault of the records."""
-        return EXIT_BAD_INPUT if any(row["status"] == "quarantined" for row in self.rows) else EXIT_OK
-
-    def facts(self) -> dict[str, Json]:
-        """Return the plan as JSON: totals, buckets, shards and rows. No absolute path is in it."""
-        return {
-            "buckets": _buckets(self.good),
-            "codes": dict(Counter(row["code"] for row in self.rows if row["status"] != "ok")),
-            "cost": dict(self.cost),
-            "frames": {name: sum(int(row[name]) for row in self.good) for name in ("num_frame", "used", "dropped", "unread")},
-            "ignored": dict(Counter(reason for row in self.good for reason in ignored_by_trainer(row, self.settings))),
-            "layout": self.settings.layout,
-            "refused": len(self.rows) - len(self.good),
-            "rows": list(self.rows),
-            "samples": len(self.rows),
-            "shards": {name: list(ids) for name, ids in self.shards.items()},
-        }
 
 
 def plan_sample(sample: Sample, probes: tuple[Probe, Probe], settings: PlanSettings) -> Fields:
@@ -149,47 +102,6 @@ def _crop_size(sample: Sample) -> tuple[int, int] | None:
     return (sample.crop[3] - sample.crop[2], sample.crop[1] - sample.crop[0]) if sample.crop else None
 
 
-def make_plan(
-    samples: Sequence[tuple[str, Sample]],
-    refused: Iterable[SampleRefused],
-    settings: PlanSettings,
-    upstream: Iterable[Fields] = (),
-    probe: ProbePair = probe_pair,
-    said: Callable[[str], None] = lambda text: None,
-) -> Plan:
-    """Return the plan of samples.
-
-    samples : (where, sample).   refused : records that make none.   upstream : rows of what an earlier step refused.   probe : looks at a pair.
-    said : called with each sample's uttid once it is looked at.   Raises OSError where the machine is at fault.
-    """
-    rows: list[Fields] = [quarantined(item_id(error.where), error) for error in refused]
-    rows += [{**row, "id": item_id(str(row["id"]))} for row in upstream]
-    twice = {error.where: error for error in duplicates(samples)}
-    for where, sample in samples:
-        item = item_id(name_of(sample).removesuffix(".pt"))
-        if where in twice:
-            rows.append(quarantined(f"{item[:80]}_{item_id(where)[-19:]}", twice[where]))  # ids of one name must not meet
-            continue
-        try:
-            row = {**plan_sample(sample, probe(sample), settings), "id": item, "status": "ok", "code": "ok"}
-        except SampleRefused as error:
-            row = quarantined(item, _named(error, sample, where))
-        rows.append(row)
-        said(sample.uttid)
-    rows.sort(key=lambda row: str(row["id"]))
-    shards: dict[str, list[str]] = {}
-    for row in rows:
-        shards.setdefault(shard_of(str(row.get("uttid") or row.get("where") or row["id"]), settings.work_shards), []).append(str(row["id"]))
-    return Plan(tuple(rows), {name: tuple(ids) for name, ids in sorted(shards.items())}, settings)
-
-
-def _named(error: SampleRefused, sample: Sample, where: str) -> SampleRefused:
-    """Return the verdict with the sample's uttid and the record's place in it."""
-    path = error.path or Path(sample.video).name
-    at = where if error.where in (sample.uttid, where) else f"{where}: {error.where}"
-    return SampleRefused(error.code, at, error.found, error.expected, error.hint, sample.uttid, path)
-
-
 def _buckets(rows: Sequence[Fields]) -> dict[str, Json]:
     """Return what each bucket holds, by frames, height and width."""
     groups: dict[tuple[int, int, int], list[Fields]] = {}
@@ -213,35 +125,39 @@ def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
     return lines
 
 
-def report(plan: Plan, most: int = 20) -> str:
-    """Return a plan for people, one fact a line.   most : refused samples that are listed."""
-    good, facts = plan.good, plan.facts()
-    lines = [f"{len(plan.rows)} samples: {len(good)} to encode, {facts['refused']} refused; {len(plan.shards)} work shards; layout {plan.settings.layout}"]
-    for name, bucket in facts["buckets"].items():
+def report(rows: Sequence[Fields], settings: PlanSettings, shards: int, cost: Mapping[str, Json] | None = None, most: int = 20) -> str:
+    """Return a plan for people, one fact a line. No absolute path is in it.
+
+    rows : of plan_latents.   settings : what it was made for.   shards : how many work shards the rows are of.   cost : what `cost.cost_of` says of it,
+    none where nothing was counted.   most : refused samples that are listed.
+    """
+    good = [row for row in rows if row["status"] == "ok"]
+    lines = [f"{len(rows)} samples: {len(good)} to encode, {len(rows) - len(good)} refused; {shards} work shards; layout {settings.layout}"]
+    for name, bucket in _buckets(good).items():
         shape = "x".join(map(str, bucket["latent_shape"]))
         lines.append(
             f"bucket {name} (frames x height x width): {bucket['samples']} samples, {bucket['used']} frames used, {bucket['dropped']} dropped; {shape}"
         )
-    frames = facts["frames"]
-    if frames["dropped"]:
-        lines.append(f"{frames['dropped']} of {frames['num_frame']} bucket frames are dropped: they fill no window")
+    if dropped := sum(int(row["dropped"]) for row in good):
+        lines.append(f"{dropped} of {sum(int(row['num_frame']) for row in good)} bucket frames are dropped: they fill no window")
     if unread := sum(int(row["unread"]) for row in good):
         lines.append(f"{unread} frames of videos or cuts lie outside their bucket and are not read")
     words = {
-        "frames": f"the public trainer skips files of fewer than {plan.settings.trainer_frames} frames",
+        "frames": f"the public trainer skips files of fewer than {settings.trainer_frames} frames",
         "layout": "the public trainer reads the layout sections alone",
         "size": "the trainer's sizes do not hold theirs",
     }
-    lines += [f"{count} samples would be ignored: {words[reason]}" for reason, count in sorted(facts["ignored"].items())]
+    ignored = Counter(reason for row in good for reason in ignored_by_trainer(row, settings))
+    lines += [f"{count} samples would be ignored: {words[reason]}" for reason, count in sorted(ignored.items())]
     if resized := sum(bool(row["resized"]) for row in good):
         lines.append(f"{resized} samples are cut to shape and resized")
     if empty := sum(bool(row["prompt_empty"]) for row in good):
         lines.append(f"{empty} samples have an empty prompt")
     lines += [f"note: {row['uttid']}: {note}" for row in good for note in row["notes"]][:most]
-    lines += _cost_lines(plan.cost)
-    bad = [row for row in plan.rows if row["status"] == "quarantined"]
+    lines += _cost_lines(cost or {})
+    bad = [row for row in rows if row["status"] == "quarantined"]
     lines += [f"refused: {row['where']}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
     if len(bad) > most:
         lines.append(f"and {len(bad) - most} more: {dict(sorted(Counter(row['code'] for row in bad).items()))}")
-    lines += [f"upstream: {count} samples refused by an earlier step" for count in [sum(row["status"] == "upstream" for row in plan.rows)] if count]
+    lines += [f"upstream: {count} samples refused by an earlier step" for count in [sum(row["status"] == "upstream" for row in rows)] if count]
     return "".join(f"{plain(line)}\n" for line in lines)

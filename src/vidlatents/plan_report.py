@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from shardwork.jsonio import Json
 from shardwork.step import Fields
 from vidlatents.cost import cost_of
-from vidlatents.plan import Plan, PlanSettings, report
+from vidlatents.plan import PlanSettings, report
 from vidlatents.plan_step import planned
 from vidlatents.released import config_for
 from vidlatents.settings import EncodeFlags
@@ -33,7 +32,6 @@ def whole_report(rows: Sequence[Fields], shards: Sequence[str], settings: PlanSe
 
     rows : of plan_latents, of all its work shards, whose names are `shards`.   cost : as of `cost_by_bucket`.
     """
-    here = tuple(row for row in rows if not row.get("elsewhere"))
-    plan = replace(Plan(here, dict.fromkeys(shards, ()), settings), cost=cost)
+    here = [row for row in rows if not row.get("elsewhere")]
     passed = len(rows) - len(here)
-    return report(plan) + (f"{passed} samples belong to the folder of the other layout\n" if passed else "")
+    return report(here, settings, len(shards), cost) + (f"{passed} samples belong to the folder of the other layout\n" if passed else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from shardwork.errors import Fault
@@ -14,7 +14,7 @@ from vidlatents.codes import SampleRefused
 from vidlatents.members import Member, Roots, fields_of, sample_from
 from vidlatents.plan import plan_sample
 from vidlatents.prompts import prompt_digest
-from vidlatents.read import probe_pair
+from vidlatents.read import file_state, probe_pair
 from vidlatents.settings import SetSettings
 from vidlatents.stage import PLAN_STEP, PLAN_VERSION
 
@@ -51,7 +51,19 @@ def _plan(item: Item, settings: SetSettings, roots: Roots) -> Fields:
 
 
 def digest_of(path: Path) -> str:
-    """Return the digest of a video, or of a folder of pictures. Raises Fault (fault_stale) where it is gone."""
+    """Return the digest of a file, or of a folder of pictures. Raises Fault (fault_stale) where it is gone.
+
+    As `read.probe`, one process does not read a file again while its size and time stay the same: many samples are cuts of one video.
+    """
+    return _digest_of(path) if (state := file_state(path)) is None else _digested(path, state)
+
+
+@lru_cache(4096)
+def _digested(path: Path, _state: tuple[int, ...]) -> str:
+    return _digest_of(path)
+
+
+def _digest_of(path: Path) -> str:
     if (seen := look(path, True)) is None:
         raise Fault("fault_stale", path.name, "no such file", "the video that was planned with", "put it back, then run the same command")
     return str(seen["digest"])

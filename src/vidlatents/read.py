@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from vidlatents.buckets import covered_part
 from vidlatents.codes import SampleRefused
 from vidlatents.decode import Rgb, open_video
 from vidlatents.records import STARTS, Sample
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 RATE_TOLERANCE = Fraction(1, 2000)
 """How far two rates may lie apart, as a part of the first: containers round them, and 24 and 23.976 differ by twice as much."""
@@ -46,11 +42,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The frames of one sample. rgb, control : (T, H, W, 3) uint8 at bucket size, frame-aligned.   first : the first RGB frame."""
+    """The frames of one sample. rgb, control : (T, H, W, 3) uint8 at bucket size, frame-aligned."""
 
     rgb: Rgb
     control: Rgb
-    first: Image
 
 
 def probe(path: Path, missing: str = "E_VIDEO_MISSING") -> Probe:
@@ -59,14 +54,19 @@ def probe(path: Path, missing: str = "E_VIDEO_MISSING") -> Probe:
     missing : the code where there is none.   Raises SampleRefused (that, or E_DECODE), OSError where the machine is at fault.
     Many samples are cuts of one video: a file is not decoded again by one process while its size and time stay the same.
     """
+    return _probe(path, missing) if (state := file_state(path)) is None else _probed(path, missing, state)
+
+
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from one that took its place: device, inode, bytes and mtime_ns. None for what is none, as a folder of pictures."""
     if not path.is_file():
-        return _probe(path, missing)
+        return None
     status = path.stat()
-    return _probed(path, missing, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(4096)
-def _probed(path: Path, missing: str, _status: tuple[int, ...]) -> Probe:
+def _probed(path: Path, missing: str, _state: tuple[int, ...]) -> Probe:
     return _probe(path, missing)
 
 
@@ -132,8 +132,6 @@ def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair
     end, so that a pair that does not match is refused however long the sample is. Only the sample's frames are held.
     Raises SampleRefused as `probe_pair` does, OSError and MemoryError where the machine is at fault.
     """
-    from PIL import Image
-
     if probes:
         check_pair(sample, *probes)
     rgb, video = _read(sample, sample.video, MISSING["video"], probes is None)
@@ -144,7 +142,7 @@ def read_pair(sample: Sample, probes: tuple[Probe, Probe] | None = None) -> Pair
         if (seen.height, seen.width) != (known.height, known.width) or seen.frames < (sample.cut or (0, 0))[0] + sample.num_frame:
             found = f"{name}: {seen.frames} frames of {seen.height}x{seen.width}"
             raise SampleRefused("E_FRAMES_SHORT", sample.uttid, found, "the video that was probed", "plan again: the file changed", uttid=sample.uttid)
-    return Pair(rgb, pictures, Image.fromarray(rgb[0]))
+    return Pair(rgb, pictures)
 
 
 def first_frame(sample: Sample) -> Rgb:

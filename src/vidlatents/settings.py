@@ -96,15 +96,13 @@ class SetSettings:
         buckets = tuple(map(int, self.frame_buckets.split()))
         return RecordSettings(videos, controls, self.layout, self.kind.spatial, self.kind.temporal, self.missing_prompt, buckets, sizes_of(self.sizes))
 
-    def plan(self, work_shards: int = 1, trainer: TrainerFlags | None = None) -> PlanSettings:
+    def plan(self, trainer: TrainerFlags | None = None) -> PlanSettings:
         """Return what a plan is made for, and reported for.   The seed is 0 where nothing is drawn: another one then plans no sample again."""
         from vidlatents.plan import PlanSettings  # loads numpy, which the launcher does without
 
         kind, trainer = self.kind, trainer or TrainerFlags()
         seed = self.seed if self.start == "drawn" else 0
-        return PlanSettings(
-            self.layout, kind.z, kind.spatial, kind.temporal, work_shards, trainer.trainer_frames, sizes_of(trainer.trainer_sizes), self.start, seed
-        )
+        return PlanSettings(self.layout, kind.z, kind.spatial, kind.temporal, trainer.trainer_frames, sizes_of(trainer.trainer_sizes), self.start, seed)
 
 
 @dataclass(frozen=True, slots=True)

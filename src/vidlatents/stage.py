@@ -110,12 +110,12 @@ def prompts_mark(texts: Place, planned: Path, text: Path) -> Path:
     text.
     """
     folder, (shard, made_for, _) = planned.parts[-4], planned.name.split(".")
-    return texts.stage / "prompts" / f"{folder}.{shard}.{made_for}.{text.name.split('.')[1]}"
+    return texts.stage / "shards" / "prompts" / f"{folder}.{shard}.{made_for}.{text.name.split('.')[1]}"
 
 
-def prompts_marks(texts: Place, folder: str, shard: str) -> list[Path]:
-    """Return the marks of a shard, whatever its plan and the text were made for.   folder : <model>-<layout>."""
-    return sorted((texts.stage / "prompts").glob(f"{folder}.{shard}.*"))
+def prompts_marks(texts: Place, folder: str = "*", shard: str = "*") -> list[Path]:
+    """Return the marks of a shard, or of all, whatever plan and text were made for.   folder : <model>-<layout>."""
+    return sorted((texts.stage / "shards" / "prompts").glob(f"{folder}.{shard}.*"))
 
 
 def manifest_mark(place: Place, key: str) -> Path:

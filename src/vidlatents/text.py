@@ -1,19 +1,16 @@
-"""Prompts to text embeddings: cleaned, cut at 512 tokens, each unique prompt encoded once and by itself."""
+"""Cleaned prompts to text embeddings: cut at 512 tokens, each encoded by itself."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import torch
 
 from shardwork.errors import DataError
 from vidlatents.models import HUB, find_part, loaded, missing, weight_files
-from vidlatents.prompts import MAX_TOKENS, clean, prompt_digest
+from vidlatents.prompts import MAX_TOKENS
 
 TIED = "encoder.embed_tokens.weight"
 
@@ -37,58 +34,14 @@ class Embedding:
         return self.full_tokens > self.tokens
 
 
-class TextBatch(NamedTuple):
-    """Embeddings of several prompts.   embeds : (n, 512, d).   mask : (n, 512) int64.   truncated : n of bool."""
-
-    embeds: torch.Tensor
-    mask: torch.Tensor
-    truncated: list[bool]
-
-
 class TextEncoder:
-    """A UMT5 encoder and its tokenizer. It is large: leave it (`with`, or `release`) before a VAE is loaded."""
+    """A UMT5 encoder and its tokenizer. It is large: its process ends before one that holds a VAE begins."""
 
     def __init__(self, model: Any, tokenizer: Any, device: torch.device) -> None:
         self._model, self._tokenizer, self.device = model, tokenizer, device
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Give the model's memory back; the encoder cannot be used any more."""
-        self._model = None
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
-    def encode(self, prompts: list[str]) -> TextBatch:
-        """Return the embeddings of prompts in order; prompts that are one after cleaning are encoded once.
-
-        Raises DataError (E_NONFINITE).   Source: latents spec, "Text".
-        """
-        found = dict(self.unique(prompts))
-        rows = [found[prompt_digest(prompt)] for prompt in prompts]
-        return TextBatch(torch.stack([row.embed for row in rows]), torch.stack([row.mask for row in rows]), [row.truncated for row in rows])
-
-    def unique(self, prompts: Iterable[str]) -> Iterator[tuple[str, Embedding]]:
-        """Yield (digest, embedding) of each unique cleaned prompt, one at a time, in the order they first come."""
-        seen = set()
-        for prompt in prompts:
-            if (digest := prompt_digest(prompt)) not in seen:
-                seen.add(digest)
-                yield digest, self.encode_one(prompt)
-
-    def encode_one(self, prompt: str) -> Embedding:
-        """Return one prompt's embedding. Raises DataError (E_NONFINITE)."""
-        return self.encode_cleaned(clean(prompt))
-
     def encode_cleaned(self, text: str) -> Embedding:
-        """Return the embedding of a text that was cleaned before. Raises DataError (E_NONFINITE)."""
-        if self._model is None:
-            raise RuntimeError("the text encoder was released")
+        """Return the embedding of a text that was cleaned before. Raises DataError (E_NONFINITE).   Source: latents spec, "Text"."""
         full = len(self._tokenizer(text, verbose=False).input_ids)
         rows = self._tokenizer(text, padding="max_length", max_length=MAX_TOKENS, truncation=True, return_attention_mask=True, return_tensors="pt")
         mask = rows.attention_mask[0].to(torch.int64)

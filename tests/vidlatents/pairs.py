@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from shardwork import ffv1
+from shardwork.journal import look
 from vidlatents.records import RecordSettings, Sample
 
 
@@ -93,3 +94,15 @@ def write_records(path, records, newline="\n"):
     """Write records one a line, characters as they are."""
     path.write_bytes("".join(json.dumps(record, ensure_ascii=False) + newline for record in records).encode())
     return path
+
+
+def count_digests(monkeypatch):
+    """Return a list to which each file goes that the steps read for its digest."""
+    read = []
+
+    def counted(path, digest):
+        read.append(path)
+        return look(path, digest)
+
+    monkeypatch.setattr("vidlatents.plan_step.look", counted)
+    return read

@@ -1,7 +1,5 @@
 """The step encode_latents: what a change remakes, what a row says of who made it, and a disk that fills up. The autoencoder is a stand-in."""
 
-import errno
-import io
 import json
 import os
 from dataclasses import replace
@@ -13,18 +11,21 @@ from safetensors.torch import save_file
 
 from shardwork.digests import xxh3_file
 from shardwork.errors import DataError, Fault
+from shardwork.gate import LOOK_AGAIN
 from shardwork.run import Options, run_guard, run_shard
 from tests.contract.latents_stage import pooled
-from tests.vidlatents.pairs import minimal, settings_of, write_pair, write_records
+from tests.vidlatents.full_disk import full_after
+from tests.vidlatents.pairs import count_digests, minimal, settings_of, write_pair, write_records
 from vidlatents import encode, store
 from vidlatents.card import Card
+from vidlatents.encode import encode_pair
 from vidlatents.encode_step import Encoder, VaeModel, encode_items
 from vidlatents.members import record_members
 from vidlatents.plan_step import digest_of, plan_items, plan_step
 from vidlatents.records import read_records
 from vidlatents.room import check_room, embeddings_need, samples_need
 from vidlatents.settings import EncodeFlags, SetSettings
-from vidlatents.stage import PLAN_STEP, embedding_of, latents_place, output_of, plans_place, sidecar_of, text_place
+from vidlatents.stage import PLAN_STEP, embedding_of, latents_branch, latents_place, output_of, plans_place, sidecar_of, text_place
 from vidlatents.text_step import text_items
 from vidlatents.tiling import Tiling
 
@@ -175,6 +176,18 @@ def test_a_changed_video_remakes_its_own_sample_alone(work, tmp_path):
     assert work.made_anew() == 1
 
 
+def test_a_video_that_several_samples_are_of_is_read_for_its_digest_once(work, tmp_path, monkeypatch):
+    write_pair(tmp_path, "v", 40, 40, SIZE)
+    cuts = [minimal(uttid, 33, *SIZE, path="v.mp4", control_path="v.mp4", cut=[start, start + 33]) for start, uttid in enumerate("abc")]
+    work.members = record_members(read_records(write_records(tmp_path / "r.jsonl", cuts), settings_of(tmp_path)))
+    work.plan()
+    for folder in ("videos", "control_videos"):
+        os.utime(tmp_path / folder / "v.mp4", ns=(1, 1))  # what the plan read in this process counts no more
+    read = count_digests(monkeypatch)
+    assert [row["status"] for row in work.run()] == ["ok"] * 3
+    assert sorted(path.parent.name for path in read if path.name == "v.mp4") == ["control_videos", "videos"]
+
+
 def test_a_row_names_the_models_that_made_it(work):
     rows = work.run()
     assert {(row["vae"], row["text_encoder"], row["tiny"], row["adopted"]) for row in rows} == {(VAE.short, TEXT.short, 0, 0)}
@@ -215,21 +228,29 @@ def test_a_file_that_other_records_books_made_otherwise_is_not_adopted(work, tmp
     assert all(path.read_bytes() != before[path.name] for path in work.place.folders[0].iterdir())
 
 
-class FullDisk(io.FileIO):
-    """A file on a disk that takes some bytes and is full."""
-
-    def write(self, data):
-        super().write(memoryview(data)[:2000])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def test_a_disk_that_fills_up_is_a_fault_and_the_next_run_goes_on(work, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(store, "open", lambda path, mode: FullDisk(path, mode.replace("b", "")), raising=False)
+        patch.setattr(store, "open", full_after(2000), raising=False)
         with pytest.raises(Fault, match="fault_disk"):
             work.run()
     assert not work.place.manifests("encode_latents", SHARD) and list(work.place.folders[0].iterdir()) == []
     assert [row["status"] for row in work.run()] == ["ok", "ok"]
+
+
+def test_a_sample_that_memory_did_not_suffice_for_is_tried_again_after_a_gate_that_failed_and_no_other_is_made_anew(work, monkeypatch):
+    def small(vae, rgb, control, settings, seeds, where):
+        if where == "a":
+            raise DataError("E_OOM", where, "no memory", "more", "wait")
+        return encode_pair(vae, rgb, control, settings, seeds, where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vidlatents.encode.encode_pair", small)
+        refused = [row["id"] for row in work.run() if row.get("code") in LOOK_AGAIN]
+    assert refused == ["a_33_16_24"]
+    latents_branch("sections", {SHARD: tuple(row["id"] for row in work.rows)}, work.plans, work.place).look_again(refused)
+    assert not work.plans.manifests(PLAN_STEP, SHARD)
+    work.plan()
+    assert work.made_anew() == 0 and sorted(path.name for path in work.place.folders[0].iterdir()) == ["a_33_16_24.pt", "b_33_16_24.pt"]
 
 
 def test_a_disk_without_room_is_said_before_anything_is_written(work, monkeypatch):

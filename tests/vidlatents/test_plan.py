@@ -9,39 +9,51 @@ from pathlib import Path
 
 import pytest
 
+from shardwork.errors import Fault
 from shardwork.jsonio import dumps
-from tests.vidlatents.pairs import full, minimal, sample_of, settings_of, write_pair, write_records
+from shardwork.place import the_manifest
+from shardwork.run import Options, run_shard
+from tests.vidlatents.pairs import count_digests, full, minimal, sample_of, settings_of, write_pair, write_records
+from vidlatents import plan_step
 from vidlatents.codes import SampleRefused
-from vidlatents.plan import PlanSettings, make_plan, plan_sample, report
+from vidlatents.members import record_members
+from vidlatents.plan import PlanSettings, plan_sample, report
 from vidlatents.read import Probe
 from vidlatents.records import parse_record, read_records
+from vidlatents.settings import SetSettings
+from vidlatents.stage import PLAN_STEP, plans_place
 
 DATAPACK = os.environ.get("REELMILL_DATAPACK", "")
-DEFAULT = PlanSettings()
+DEFAULT, SHARD = PlanSettings(), "0000-of-0001"
 SEEN = Probe(200, 480, 1920, Fraction(30), 200)
 
 
-def planned(*records, look=lambda sample: (SEEN, SEEN), settings=DEFAULT, refused=(), layout="sections", **more):
-    samples = [(f"r:{line}", parse_record(record, settings_of(layout=layout), f"r:{line}")) for line, record in enumerate(records, 1)]
-    return make_plan(samples, refused, settings, probe=look, **more)
+def row_of(record, seen=(SEEN, SEEN), settings=DEFAULT):
+    """Return what the plan says of one record whose videos match."""
+    return plan_sample(parse_record(record, settings_of(layout=settings.layout), "r:1"), seen, settings)
 
 
-def row_of(record, **more):
-    (row,) = planned(record, **more).rows
-    return row
+def rows_of(records, books, root):
+    """Return the rows of a file of records, as they stand in the step's manifest."""
+    roots = {"records": (root / "videos", root / "control_videos")}
+    items = plan_step.plan_items(record_members(read_records(records, settings_of(root))), roots)
+    run_shard(plan_step.plan_step(SetSettings(), roots), SHARD, items, plans_place(books), Options(0))
+    return the_manifest(plans_place(books), PLAN_STEP, SHARD)
 
 
-def test_a_good_plan_exits_0():
-    assert planned(minimal()).exit_code == 0
+@pytest.fixture
+def planned(tmp_path, monkeypatch):
+    """Plan records by the step, their videos apart: these are empty files, of which `look` says what they are."""
 
+    def plan(*records, look=lambda sample: (SEEN, SEEN), books="plans"):
+        monkeypatch.setattr(plan_step, "probe_pair", look)
+        for record in records:
+            for folder in ("videos", "control_videos"):
+                (tmp_path / folder).mkdir(exist_ok=True)
+                (tmp_path / folder / f"{record.get('uttid', 'none')}.mp4").touch()
+        return rows_of(write_records(tmp_path / "r.jsonl", records), tmp_path / books, tmp_path)
 
-def test_a_plan_with_a_refused_record_exits_2():
-    assert planned(minimal(), refused=[SampleRefused("E_JSON", "r:9", "x", "y")]).exit_code == 2
-
-
-def test_what_an_earlier_step_refused_is_no_bad_input():
-    plan = planned(minimal(), upstream=[{"id": "v", "status": "upstream", "code": "truncated", "step": "voxelize_events"}])
-    assert plan.exit_code == 0 and plan.facts()["codes"] == {"truncated": 1}
+    return plan
 
 
 @pytest.mark.parametrize(("frames", "used", "dropped", "sections"), [(49, 33, 16, 1), (50, 33, 17, 1), (121, 99, 22, 3), (129, 99, 30, 3)])
@@ -55,7 +67,7 @@ def test_a_row_tells_the_frames_that_no_bucket_reads():
 
 
 def starts_of(records, seed, start="drawn"):
-    rows = planned(*records, settings=PlanSettings(start=start, seed=seed)).rows
+    rows = [row_of(record, settings=PlanSettings(start=start, seed=seed)) for record in records]
     return {row["uttid"]: row["start"] for row in rows}
 
 
@@ -77,21 +89,29 @@ def test_a_row_names_the_file():
     assert row_of(full())["name"] == "clip_1_10-140_121_480_1920.pt"
 
 
-def test_a_file_of_fewer_than_121_frames_is_told_as_ignored():
-    assert [planned(minimal(frames=frames)).facts()["ignored"] for frames in (120, 121)] == [{"frames": 1}, {}]
+def said_of(*records, settings=DEFAULT):
+    """Return the report on records whose videos match."""
+    return report([{**row_of(record, settings=settings), "status": "ok"} for record in records], settings, 1)
+
+
+@pytest.mark.parametrize(("frames", "ignored"), [(120, True), (121, False)])
+def test_a_file_of_fewer_than_121_frames_is_told_as_ignored(frames, ignored):
+    assert ("1 samples would be ignored: the public trainer skips files of fewer than 121 frames" in said_of(minimal(frames=frames))) == ignored
 
 
 def test_a_size_that_the_trainer_does_not_take_is_told_as_ignored():
-    assert planned(minimal(frames=121), settings=PlanSettings(trainer_sizes=((384, 640),))).facts()["ignored"] == {"size": 1}
+    words = "1 samples would be ignored: the trainer's sizes"
+    held = [words in said_of(minimal(frames=121), settings=PlanSettings(trainer_sizes=sizes)) for sizes in (((384, 640),), ((480, 1920),), ())]
+    assert held == [True, False, False]
 
 
 def test_the_layout_whole_is_told_as_ignored():
-    assert planned(minimal(frames=121), layout="whole", settings=PlanSettings(layout="whole")).facts()["ignored"] == {"layout": 1}
+    assert "1 samples would be ignored: the public trainer reads the layout" in said_of(minimal(frames=121), settings=PlanSettings(layout="whole"))
 
 
 def test_a_container_that_claims_other_frames_is_noted():
     claims = Probe(200, 480, 1920, Fraction(30), 444)
-    assert row_of(minimal(), look=lambda sample: (claims, SEEN))["notes"] == ["video: 200 frames decoded, 444 stated by the container"]
+    assert row_of(minimal(), (claims, SEEN))["notes"] == ["video: 200 frames decoded, 444 stated by the container"]
 
 
 @pytest.mark.parametrize(
@@ -112,83 +132,88 @@ def test_a_resize_is_told(crop, resized):
     assert row_of(record)["resized"] == resized
 
 
-def test_a_pair_that_is_refused_has_code_uttid_path_and_place():
+def test_a_pair_that_is_refused_has_code_uttid_path_and_a_hint(planned):
     def look(sample):
-        raise SampleRefused("E_CONTROL_MISSING", "x.mp4", "no such file", "a video", path="x.mp4")
+        raise SampleRefused("E_CONTROL_MISSING", "x.mp4", "no such file", "a video")
 
-    row = row_of(minimal("u"), look=look)
-    assert (row["code"], row["uttid"], row["path"], row["where"], bool(row["hint"])) == ("E_CONTROL_MISSING", "u", "x.mp4", "r:1: x.mp4", True)
+    (row,) = planned(minimal("u"), look=look)
+    assert (row["code"], row["uttid"], row["path"], row["where"], bool(row["hint"])) == ("E_CONTROL_MISSING", "u", "u.mp4", "x.mp4", True)
 
 
-def test_one_bad_pair_leaves_the_others_planned():
+def test_one_bad_pair_leaves_the_others_planned(planned):
     def look(sample):
         if sample.uttid == "b":
             raise SampleRefused("E_DECODE", "b.mp4", "0 bytes", "a video")
         return SEEN, SEEN
 
-    assert [row["status"] for row in planned(minimal("a"), minimal("b"), minimal("c"), look=look).rows] == ["ok", "quarantined", "ok"]
+    assert [row["status"] for row in planned(minimal("a"), minimal("b"), minimal("c"), look=look)] == ["ok", "quarantined", "ok"]
 
 
-def test_a_fault_of_the_machine_is_no_verdict():
+def test_a_fault_of_the_machine_is_no_verdict(planned):
     def look(sample):
         raise OSError(5, "Input/output error")
 
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(Fault, match="Input/output"):
         planned(minimal(), look=look)
 
 
-def test_duplicates_are_refused_before_a_video_is_opened():
-    plan = planned(minimal("A"), minimal("a"), look=lambda sample: pytest.fail("opened"))
-    assert [row["code"] for row in plan.rows] == ["E_DUP_OUTPUT"] * 2 and len({row["id"] for row in plan.rows}) == 2
+def test_duplicates_are_refused_before_a_video_is_opened(planned):
+    rows = planned(minimal("A"), minimal("a"), look=lambda sample: pytest.fail("opened"))
+    assert [row["code"] for row in rows] == ["E_DUP_OUTPUT"] * 2 and len({row["id"] for row in rows}) == 2
 
 
-def test_a_plan_does_not_depend_on_the_order_of_its_records():
+def test_a_plan_does_not_depend_on_the_order_of_its_records(planned):
     records = [minimal(f"u{index}") for index in range(6)]
-    first, second = (planned(*some, settings=PlanSettings(work_shards=3)).facts() for some in (records, records[::-1]))
-    assert dumps(first) == dumps(second)
+    assert dumps(planned(*records, books="one")) == dumps(planned(*records[::-1], books="other"))
 
 
-def test_an_added_sample_moves_no_other_to_another_shard():
-    records = [minimal(f"u{index}") for index in range(40)]
-    few, more = (planned(*some, settings=PlanSettings(work_shards=5)).shards for some in (records[:20], records))
-    assert all(set(ids) <= set(more[name]) for name, ids in few.items())
-
-
-def test_every_sample_is_in_one_shard():
-    plan = planned(*(minimal(f"\u89c6\u9891 {index}") for index in range(30)), settings=PlanSettings(work_shards=4))
-    assert sorted(one for ids in plan.shards.values() for one in ids) == [row["id"] for row in plan.rows]
+def test_a_video_with_many_cuts_is_read_for_its_digest_once_while_it_stays_the_same(planned, tmp_path, monkeypatch):
+    read = count_digests(monkeypatch)
+    cuts = [minimal(f"u{start}", path="v.mp4", control_path="c.mp4", cut=[start, start + 49]) for start in range(5)]
+    for name in ("videos/v.mp4", "control_videos/c.mp4"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"one")
+    before = planned(*cuts)
+    assert sorted(path.name for path in read) == ["c.mp4", "v.mp4"]
+    (tmp_path / "videos" / "v.mp4").write_bytes(b"another")
+    after = planned(*cuts)
+    assert sorted(path.name for path in read) == ["c.mp4", "v.mp4", "v.mp4"]
+    assert {row["video_digest"] for row in before}.isdisjoint(row["video_digest"] for row in after)
 
 
 def test_a_plan_holds_no_absolute_path(tmp_path):
-    write_pair(tmp_path, "u")
-    path = write_records(tmp_path / "r.jsonl", [minimal("u", 49, 48, 64), minimal("none", 49, 48, 64), {}])
-    records = read_records(path, settings_of(tmp_path))
-    plan = make_plan(records.samples, records.refused, PlanSettings())
-    assert str(tmp_path) not in json.dumps(plan.facts()) + report(plan)
-    assert plan.facts()["codes"] == {"E_VIDEO_MISSING": 1, "E_FIELD": 1}
+    write_pair(tmp_path, "u", 49, 49, (48, 64))
+    records = write_records(tmp_path / "r.jsonl", [minimal("u", 49, 48, 64), minimal("none", 49, 48, 64), {}])
+    rows = rows_of(records, tmp_path / "plans", tmp_path)
+    assert str(tmp_path) not in dumps(rows) + report(rows, DEFAULT, 1)
+    assert sorted(row["code"] for row in rows) == ["E_FIELD", "E_VIDEO_MISSING", "ok"]
 
 
-def test_the_report_says_what_is_dropped_ignored_and_refused():
-    text = report(planned(minimal(frames=49), minimal("b", 121), refused=[SampleRefused("E_JSON", "r:9", "a list", "one JSON object")]))
+def test_the_report_says_what_is_dropped_and_refused(planned):
+    text = report(planned(minimal(frames=49), minimal("b", 121), {"uttid": "c"}), DEFAULT, 1)
     assert "3 samples: 2 to encode, 1 refused" in text
     assert "38 of 170 bucket frames are dropped" in text
-    assert "1 samples would be ignored: the public trainer skips files of fewer than 121 frames" in text
-    assert "refused: r:9: a list, expected one JSON object" in text and "[E_JSON]" in text
+    assert "refused: r.jsonl:3: " in text and "[E_FIELD]" in text
+
+
+def test_what_an_earlier_step_refused_is_counted_by_itself():
+    text = report([{"id": "v", "status": "upstream", "code": "truncated", "step": "voxelize_events"}], DEFAULT, 1)
+    assert "upstream: 1 samples refused by an earlier step" in text and "refused: " not in text
 
 
 def test_the_report_gives_each_bucket_its_shape():
-    assert "bucket 121x480x1920 (frames x height x width): 1 samples, 99 frames used, 22 dropped; 3x16x9x60x240" in report(planned(minimal(frames=121)))
+    assert "bucket 121x480x1920 (frames x height x width): 1 samples, 99 frames used, 22 dropped; 3x16x9x60x240" in said_of(minimal(frames=121))
 
 
 def test_an_id_in_the_report_cannot_break_its_line():
-    claims = Probe(200, 480, 1920, Fraction(30), 201)
-    text = report(planned(minimal("a\nrefused: b"), look=lambda sample: (claims, SEEN)))
-    assert not any(line.startswith("refused") for line in text.splitlines())
+    row = row_of(minimal("a\nrefused: b"), (Probe(200, 480, 1920, Fraction(30), 201), SEEN))
+    text = report([{**row, "status": "ok"}], DEFAULT, 1)
+    assert "note: a" in text and not any(line.startswith("refused") for line in text.splitlines())
 
 
-def test_a_longer_list_of_refusals_is_counted():
-    errors = [SampleRefused("E_JSON", f"r:{line}", "x", "y") for line in range(30)]
-    assert "and 10 more: {'E_JSON': 30}" in report(planned(refused=errors))
+def test_a_longer_list_of_refusals_is_counted(planned):
+    text = report(planned(*({"uttid": f"u{line}"} for line in range(30))), DEFAULT, 1)
+    assert text.count("refused: ") == 20 and "and 10 more: {'E_FIELD': 30}" in text
 
 
 def test_whole_refuses_50_frames_at_the_plan_too(tmp_path):
@@ -197,19 +222,18 @@ def test_whole_refuses_50_frames_at_the_plan_too(tmp_path):
 
 
 @pytest.mark.skipif(not DATAPACK, reason="REELMILL_DATAPACK names no folder")
-def test_the_public_pairs_are_planned_without_a_note():
+def test_the_public_pairs_are_planned_without_a_note(tmp_path):
     root = Path(DATAPACK) / "latents" / "giga_ctrl"
-    records = read_records(root / "helios_giga_ctrl.jsonl", settings_of(root))
-    plan = make_plan(records.samples, records.refused, PlanSettings())
-    assert [(row["uttid"], row["frames"], row["used"], row["unread"], row["notes"]) for row in plan.rows] == [
+    rows = rows_of(root / "helios_giga_ctrl.jsonl", tmp_path, root)
+    assert [(row["uttid"], row["frames"], row["used"], row["unread"], row["notes"]) for row in rows] == [
         ("episode_000001", 363, 99, 242, []),
         ("episode_000002", 491, 99, 370, []),
     ]
 
 
 @pytest.mark.skipif(not DATAPACK, reason="REELMILL_DATAPACK names no folder")
-def test_rgb_and_control_of_different_episodes_are_refused():
+def test_rgb_and_control_of_different_episodes_are_refused(tmp_path):
     root = Path(DATAPACK) / "latents" / "giga_ctrl"
     record = json.loads((root / "helios_giga_ctrl.jsonl").read_text().split("\n")[0])
-    sample = parse_record({**record, "control_path": "episode_000002.mp4"}, settings_of(root), "r:1")
-    assert make_plan([("r:1", sample)], [], PlanSettings()).rows[0]["code"] == "E_FRAME_MISMATCH"
+    records = write_records(tmp_path / "r.jsonl", [{**record, "control_path": "episode_000002.mp4"}])
+    assert [row["code"] for row in rows_of(records, tmp_path, root)] == ["E_FRAME_MISMATCH"]

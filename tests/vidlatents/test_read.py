@@ -39,12 +39,6 @@ def test_a_pair_of_bucket_size_is_read_to_the_bit(tmp_path):
     assert np.array_equal(pair.rgb, rgb) and np.array_equal(pair.control, control)
 
 
-def test_the_first_frame_is_a_plain_rgb_picture(tmp_path):
-    rgb, _ = write_pair(tmp_path)
-    first = read_pair(sample_of(tmp_path)).first
-    assert type(first) is Image.Image and first.mode == "RGB" and np.array_equal(np.asarray(first), rgb[0])
-
-
 def test_a_bucket_takes_the_first_frames_of_a_longer_pair(tmp_path):
     rgb, _ = write_pair(tmp_path, rgb=60, control=60)
     assert np.array_equal(read_pair(sample_of(tmp_path)).rgb, rgb[:49])

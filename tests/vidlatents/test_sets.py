@@ -21,7 +21,7 @@ from vidlatents import card, cost
 from vidlatents.card import VAE_PARTS, at_hand
 from vidlatents.cost import SectionCost
 from vidlatents.encode_step import KEPT, NEEDED, READ
-from vidlatents.members import Member, fields_of, own_members, record_members, refuse_shared_names
+from vidlatents.members import Makers, Member, check_ids, fields_of, own_members, record_members, refuse_shared_names
 from vidlatents.plan import PlanSettings, ignored_by_trainer, plan_sample, report
 from vidlatents.plan_report import cost_by_bucket, whole_report
 from vidlatents.plan_step import plan_step
@@ -123,6 +123,28 @@ def test_own_members_of_the_other_layout_pass_without_a_file_and_refused_ones_ha
     elsewhere, refused = (own_members(found, "events") for found in (events(controls=[control(frames=20)]), events(controls=[control(height=4)])))
     assert [one.verdict for one in elsewhere] == [{"id": "v", "status": "ok", "code": "ok", "files": {}, "elsewhere": 1}]
     assert [(one.verdict or {})["code"] for one in refused] == ["E_MULTIPLE"]
+
+
+@pytest.mark.parametrize(("first", "second", "found"), [("clips", "records", "in clips and in records"), ("records", "records", "twice in records")])
+def test_an_id_that_two_samples_have_is_named_whatever_their_sources(first, second, found):
+    rows = [{"id": "a_33_16_24", "source": source} for source in (first, second)]
+    assert check_ids(rows[:1]) == rows[:1]
+    with pytest.raises(DataError, match=f"duplicate_id.*{found}|{found}.*duplicate_id"):
+        check_ids(rows)
+
+
+def own_rows_of(source, *uttids):
+    return [{"id": uttid, "source": source} for uttid in uttids]
+
+
+def test_jobs_that_make_own_videos_are_looked_at_once_for_all_work_shards():
+    made = Makers(("events", iter((f"v{job}", f"w{job}")), [Path(f"{job}.jsonl")]) for job in range(9))
+    assert [made.of(own_rows_of("events", f"w{job}")) for job in range(9)] == [[Path(f"{job}.jsonl")] for job in range(9)]
+
+
+def test_manifests_of_a_work_shard_stand_in_the_order_of_the_jobs_each_once_and_records_have_none():
+    made = Makers([("events", ["v", "w"], [Path("e")]), ("clips", ["c"], [Path("clips"), Path("controls")]), ("clips", ["d"], [Path("other")])])
+    assert made.of([*own_rows_of("clips", "c"), *own_rows_of("events", "w", "v"), *own_rows_of("records", "d")]) == [Path("e"), Path("clips"), Path("controls")]
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([0], "0/20"), ([7, 1, 0], "0-1,7/20"), ([3, 4, 5, 9, 19], "3-5,9,19/20")])
@@ -262,9 +284,7 @@ def test_a_note_that_another_job_has_just_written_alike_is_no_fault(tmp_path, mo
 
 
 def test_the_log_of_a_plan_says_nothing_of_cost_that_was_not_counted():
-    from vidlatents.plan import Plan
-
-    assert "cost" not in report(Plan((), {}, PlanSettings()))
+    assert "cost" not in report([], PlanSettings(), 1)
 
 
 def test_what_decides_no_byte_is_no_part_of_what_a_file_is_made_for():

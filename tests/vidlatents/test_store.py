@@ -120,8 +120,8 @@ def test_bytes_of_a_whole_sample_do_not_depend_on_order_or_neighbours(tmp_path, 
         for uttid in order:
             number = ord(uttid)
             pair = encode_pair(vae(kind), frames(seed=number), frames(seed=number + 1), EncodeSettings(), of(0, uttid))
-            batch = text_encoder().encode([uttid * 3, *order])
-            save_sample(folder / f"{uttid}_33_32_48.pt", Content(pair.video, pair.control, batch.embeds[0], batch.mask[0], picture(frames(1)[0]), uttid * 3))
+            text = text_encoder().encode_cleaned(uttid * 3)
+            save_sample(folder / f"{uttid}_33_32_48.pt", Content(pair.video, pair.control, text.embed, text.mask, picture(frames(1)[0]), uttid * 3))
 
     make(tmp_path / "one", "abc")
     make(tmp_path / "two", "ca")

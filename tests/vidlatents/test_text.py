@@ -9,8 +9,9 @@ from transformers import UMT5EncoderModel
 from shardwork.errors import DataError
 from tests.vidlatents.tiny_models import folder, text_encoder
 from vidlatents.prompts import clean, prompt_digest
+from vidlatents.stage import text_place
 from vidlatents.text import load_text
-from vidlatents.text_step import truncation
+from vidlatents.text_step import text_items, truncation
 
 AWKWARD = ["", "   ", "word " * 5000, "\U0001f600", "a\u2028b", "مرحبا بالعالم", "null", "x", "一只红色的球", "a\x00b", "line\nline", "\u202eabc"]
 
@@ -32,18 +33,18 @@ def test_a_prompt_is_cleaned(raw, cleaned):
 
 @pytest.mark.parametrize("prompt", AWKWARD)
 def test_an_awkward_prompt_has_a_finite_embedding_and_a_mask_that_fits_it(prompt):
-    found = text_encoder().encode_one(prompt)
+    found = text_encoder().encode_cleaned(clean(prompt))
     assert found.embed.shape == (512, 32) and found.mask.shape == (512,) and found.mask.dtype == torch.int64
     assert torch.isfinite(found.embed).all() and 1 <= found.tokens == int(found.mask.sum())
     assert (found.embed[found.tokens :] == 0).all() and (found.embed[: found.tokens] != 0).any(1).all()
 
 
 def test_an_empty_prompt_is_the_end_mark_alone():
-    assert text_encoder().encode_one(" ").tokens == 1
+    assert text_encoder().encode_cleaned("").tokens == 1
 
 
 def test_a_prompt_beyond_512_tokens_is_cut_with_a_warning():
-    found = text_encoder().encode_one("word " * 5000)
+    found = text_encoder().encode_cleaned("word " * 5000)
     warning = truncation({"tokens": found.tokens, "full_tokens": found.full_tokens, "truncated": int(found.truncated)}, "u1")
     assert warning is not None and (found.tokens, warning.code, warning.where) == (512, "E_PROMPT_TRUNCATED", "u1")
     assert truncation({"tokens": 5, "full_tokens": 5, "truncated": 0}, "u1") is None
@@ -51,76 +52,55 @@ def test_a_prompt_beyond_512_tokens_is_cut_with_a_warning():
 
 def test_a_prompt_of_exactly_512_tokens_is_not_cut():
     encoder = text_encoder()
-    unit = encoder.encode_one("0 0").tokens - encoder.encode_one("0").tokens
-    least = encoder.encode_one("0").tokens
+    unit = encoder.encode_cleaned("0 0").tokens - encoder.encode_cleaned("0").tokens
+    least = encoder.encode_cleaned("0").tokens
     words = (512 - least) // unit + 1
-    found = encoder.encode_one(" ".join(["0"] * words))
+    found = encoder.encode_cleaned(" ".join(["0"] * words))
     assert found.tokens == least + (words - 1) * unit <= 512 and not found.truncated
-    assert encoder.encode_one(" ".join(["0"] * (words + unit))).truncated
+    assert encoder.encode_cleaned(" ".join(["0"] * (words + unit))).truncated
 
 
-def test_only_the_prompts_that_are_cut_are_marked():
-    assert text_encoder().encode(["a", "word " * 5000, "b"]).truncated == [False, True, False]
-
-
-def test_an_embedding_does_not_depend_on_the_other_prompts():
-    found = text_encoder().encode(["A red ball.", "word " * 600])
-    assert torch.equal(found.embeds[0], text_encoder().encode(["A red ball."]).embeds[0])
+def test_an_embedding_does_not_depend_on_what_was_encoded_before():
+    first = text_encoder().encode_cleaned("A red ball.")
+    text_encoder().encode_cleaned("word " * 600)
+    assert torch.equal(first.embed, text_encoder().encode_cleaned("A red ball.").embed)
 
 
 def test_an_embedding_is_that_of_the_prompts_tokens_without_any_padding():
     encoder = text_encoder()
-    found = encoder.encode_one("A red ball.")
+    found = encoder.encode_cleaned("A red ball.")
     tokens = encoder._tokenizer("A red ball.", return_tensors="pt").input_ids
     with torch.no_grad():
         alone = encoder._model(tokens).last_hidden_state[0]
     torch.testing.assert_close(found.embed[: found.tokens], alone, rtol=0, atol=1e-5)
 
 
-def test_a_prompt_is_cleaned_before_it_is_encoded():
-    assert torch.equal(text_encoder().encode_one(" a \n b &amp; c ").embed, text_encoder().encode_one("a b & c").embed)
-
-
 def test_a_caller_s_autocast_plays_no_part():
     with torch.autocast("cpu", torch.bfloat16):
-        under = text_encoder().encode_one("A red ball.").embed
-    assert torch.equal(under, text_encoder().encode_one("A red ball.").embed)
+        under = text_encoder().encode_cleaned("A red ball.").embed
+    assert torch.equal(under, text_encoder().encode_cleaned("A red ball.").embed)
 
 
-def test_prompts_that_are_one_after_cleaning_are_encoded_once(monkeypatch):
-    encoder, calls = text_encoder(), []
-    once = encoder.encode_one
-
-    def counted(prompt):
-        calls.append(prompt)
-        return once(prompt)
-
-    monkeypatch.setattr(encoder, "encode_one", counted)
-    found = encoder.encode(["a  b", "c", "a b"])
-    assert calls == ["a  b", "c"] and torch.equal(found.embeds[0], found.embeds[2])
+def test_prompts_that_are_one_after_cleaning_are_one_item_whose_text_is_clean(tmp_path):
+    prompts = ["a  b", "c", " a b"]
+    rows = [{"status": "ok", "prompt": prompt, "prompt_digest": prompt_digest(prompt)} for prompt in prompts]
+    items = text_items(rows, text_place(tmp_path), "x")
+    assert sorted(item.inputs["text"] for item in items) == ["a b", "c"] and len({item.id for item in items}) == 2
 
 
 def test_other_prompts_have_other_digests():
     assert len({prompt_digest(prompt) for prompt in ("a", "A", "b", "a b", "ab", "\ud800")}) == 6
 
 
-def test_a_released_encoder_is_not_used_any_more():
-    with load_text(folder("wan21"), torch.float32, "cpu") as encoder:
-        pass
-    with pytest.raises(RuntimeError, match="released"):
-        encoder.encode(["a"])
-
-
 def test_bfloat16_weights_give_a_bfloat16_embedding():
-    with load_text(folder("wan21"), torch.bfloat16, "cpu") as encoder:
-        assert encoder.encode(["a"]).embeds.dtype == torch.bfloat16
+    assert load_text(folder("wan21"), torch.bfloat16, "cpu").encode_cleaned("a").embed.dtype == torch.bfloat16
 
 
 def test_an_embedding_that_is_no_number_is_refused():
-    with load_text(folder("wan21"), torch.float32, "cpu") as encoder:
-        encoder._model.encoder.final_layer_norm.weight.fill_(float("nan"))
-        with pytest.raises(DataError) as caught:
-            encoder.encode(["a"])
+    encoder = load_text(folder("wan21"), torch.float32, "cpu")
+    encoder._model.encoder.final_layer_norm.weight.fill_(float("nan"))
+    with pytest.raises(DataError) as caught:
+        encoder.encode_cleaned("a")
     assert caught.value.code == "E_NONFINITE"
 
 
