@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import json
 import os
@@ -12,11 +13,12 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from shardwork.shards import shard_of
+from tests.once import made_once
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS = 120
@@ -80,8 +82,8 @@ class World(ABC):
     def run_shard(self, shard: str, workers: int, *flags: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(shard, workers, *flags), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
 
-    def run(self, work_shards: int = 1, workers: int = 1, *flags: str) -> str:
-        """Work on every shard; return what they said."""
+    def run(self, work_shards: int = 1, workers: int = 0, *flags: str) -> str:
+        """Work on every shard, in the command's own process unless workers are asked for; return what they said."""
         said = ""
         for shard in self.shards(work_shards):
             done = self.run_shard(shard, workers, *flags)
@@ -108,6 +110,16 @@ class World(ABC):
     def everything(self, work_shards: int = 1) -> dict[str, Any]:
         """Return published bytes and manifest rows: what must be equal whatever happened on the way."""
         return {**self.published(), "rows": self.rows(work_shards)}
+
+    def copy_of(self, quiet: Quiet) -> None:
+        """Become a copy, in this world's folder, of one that ran: its files with their times, and what it knew of itself."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(quiet.folder, self.folder, symlinks=True)
+        vars(self).update(copy.deepcopy(quiet.known))
+
+    def known(self) -> dict[str, Any]:
+        """Return what this world knows of itself beside where its files are."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, (tuple, dict, int))}
 
     def one_file(self, item_id: str) -> Path:
         """Return a file of an item's main output (the output itself, or the largest file in the folder)."""
@@ -145,8 +157,16 @@ FEW: dict[str, tuple[Any, ...]] = {
 """For a stage whose runs are slow: what is disturbed is shardwork, the same for all, which the toy stages try with MANY."""
 
 
+class Quiet(NamedTuple):
+    """A world after one quiet run, made once for all workers, which nothing may write into.   everything : of that world."""
+
+    folder: Path
+    known: dict[str, Any]
+    everything: dict[str, Any]
+
+
 class StageContract:
-    """The facts. `world` makes a fresh World in a folder; `undisturbed` is the result of one quiet run of an equal one."""
+    """The facts. `world` makes a fresh World in a folder; `made` a copy of one after a quiet run; `undisturbed` is the result of that run."""
 
     world_class: type[World]
     tries: dict[str, tuple[Any, ...]] = FEW
@@ -165,11 +185,24 @@ class StageContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def undisturbed(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-        world = cls.world_class(tmp_path_factory.mktemp("quiet"))
-        world.set_table(world.ids())
-        world.run()
-        return world.everything()
+    def quiet(cls, tmp_path_factory: pytest.TempPathFactory) -> Quiet:
+        def make(folder: Path) -> Quiet:
+            world = cls.world_class(folder)
+            world.set_table(world.ids())
+            world.run()
+            return Quiet(folder, world.known(), world.everything())
+
+        return made_once(tmp_path_factory, f"contract-{cls.__name__}", make)
+
+    @pytest.fixture
+    def made(self, tmp_path: Path, quiet: Quiet) -> World:
+        world = self.world_class(tmp_path / "world")
+        world.copy_of(quiet)
+        return world
+
+    @pytest.fixture
+    def undisturbed(self, quiet: Quiet) -> dict[str, Any]:
+        return quiet.everything
 
     def test_one_bad_item_gives_one_row_and_the_rest_complete(self, undisturbed: dict[str, Any]) -> None:
         rows = undisturbed["rows"]
@@ -178,13 +211,12 @@ class StageContract:
         assert rows[world.bad]["code"] == world.bad_code
         assert all(rows[world.bad][part] for part in (("where", "found", "expected", "hint") if world.bad_status == "quarantined" else ("step",)))
 
-    def test_second_run_makes_nothing_and_changes_no_byte(self, world: World) -> None:
-        world.run()
-        before = {path: path.stat().st_mtime_ns for path in map(world.one_file, world.good)}
-        first = world.everything()
-        said = world.run()
-        assert f"{len(world.good)} kept" in said and "made" not in said.replace("made again", "")
-        assert world.everything() == first
+    def test_second_run_makes_nothing_and_changes_no_byte(self, made: World) -> None:
+        before = {path: path.stat().st_mtime_ns for path in map(made.one_file, made.good)}
+        first = made.everything()
+        said = made.run()
+        assert f"{len(made.good)} kept" in said and "made" not in said.replace("made again", "")
+        assert made.everything() == first
         assert {path: path.stat().st_mtime_ns for path in before} == before
 
     def test_any_number_of_shards_and_workers_gives_the_same_bytes(self, world: World, undisturbed: dict[str, Any], cut: tuple[int, int]) -> None:
@@ -231,45 +263,40 @@ class StageContract:
             world.run()
             assert world.everything() == undisturbed
 
-    def test_flipped_byte_is_named_and_mended_under_verify_full(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        damaged = world.one_file(world.good[1])
+    def test_flipped_byte_is_named_and_mended_under_verify_full(self, made: World, undisturbed: dict[str, Any]) -> None:
+        damaged = made.one_file(made.good[1])
         stat, data = damaged.stat(), bytearray(damaged.read_bytes())
         data[len(data) // 2] ^= 1
         damaged.write_bytes(data)
         os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a bad disk changes no time
-        said = world.run(1, 1, "--verify=full")
-        assert world.output(world.good[1]).name in said and "1 made" in said
-        assert world.everything() == undisturbed
+        said = made.run(1, 0, "--verify=full")
+        assert made.output(made.good[1]).name in said and "1 made" in said
+        assert made.everything() == undisturbed
 
-    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, world: World, undisturbed: dict[str, Any], spoilt_as: str) -> None:
-        world.run()
-        spoilt = world.one_file(world.good[0])
+    def test_file_that_is_not_ours_is_named_set_aside_and_made_again(self, made: World, undisturbed: dict[str, Any], spoilt_as: str) -> None:
+        spoilt = made.one_file(made.good[0])
         data = {"truncated": spoilt.read_bytes()[:-7], "foreign": b"not one of ours", "empty": b""}[spoilt_as]
         spoilt.write_bytes(data)
-        said = world.run()
-        assert world.output(world.good[0]).name in said and "1 made" in said
-        assert (world.stage / "quarantine" / spoilt.relative_to(world.home or world.stage)).read_bytes() == data
-        assert world.everything() == undisturbed
+        said = made.run()
+        assert made.output(made.good[0]).name in said and "1 made" in said
+        assert (made.stage / "quarantine" / spoilt.relative_to(made.home or made.stage)).read_bytes() == data
+        assert made.everything() == undisturbed
 
-    def test_missing_file_is_made_again(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        world.one_file(world.good[2]).unlink()
-        assert "1 made" in world.run()
-        assert world.everything() == undisturbed
+    def test_missing_file_is_made_again(self, made: World, undisturbed: dict[str, Any]) -> None:
+        made.one_file(made.good[2]).unlink()
+        assert "1 made" in made.run()
+        assert made.everything() == undisturbed
 
-    def test_lost_journal_costs_a_check_and_not_the_work(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        shutil.rmtree(world.stage / ".journal")
-        assert f"{len(world.good)} adopted" in world.run()
-        assert world.everything() == undisturbed
+    def test_lost_journal_costs_a_check_and_not_the_work(self, made: World, undisturbed: dict[str, Any]) -> None:
+        shutil.rmtree(made.stage / ".journal")
+        assert f"{len(made.good)} adopted" in made.run()
+        assert made.everything() == undisturbed
 
-    def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        for journal in (world.stage / ".journal").glob("*/*.jsonl"):
+    def test_torn_journal_line_costs_one_item_a_check(self, made: World, undisturbed: dict[str, Any]) -> None:
+        for journal in (made.stage / ".journal").glob("*/*.jsonl"):
             journal.write_bytes(journal.read_bytes()[:-9])
-        assert "1 adopted" in world.run()
-        assert world.everything() == undisturbed
+        assert "1 adopted" in made.run()
+        assert made.everything() == undisturbed
 
     def test_added_id_reruns_its_shard_only(self, world: World) -> None:
         world.run(4)
@@ -279,40 +306,36 @@ class StageContract:
         changed = [shard for shard in world.shards(4) if world.manifest(shard).read_bytes() != before.get(shard)]
         assert changed == [shard for shard, ids in world.shards(4).items() if world.spare in ids]
 
-    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
-        world.run()
-        old = world.one_file(world.good[0]).read_bytes()
-        world.change_source(world.good[0])
-        world.run()
-        assert world.rows()[world.good[0]]["code"] == "source_changed"
-        assert not world.output(world.good[0]).exists()
-        world.set_table(world.ids())
-        assert "1 made" in world.run()
-        assert world.rows()[world.good[0]]["status"] == "ok"
-        assert world.one_file(world.good[0]).read_bytes() != old
+    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, made: World) -> None:
+        old = made.one_file(made.good[0]).read_bytes()
+        made.change_source(made.good[0])
+        made.run()
+        assert made.rows()[made.good[0]]["code"] == "source_changed"
+        assert not made.output(made.good[0]).exists()
+        made.set_table(made.ids())
+        assert "1 made" in made.run()
+        assert made.rows()[made.good[0]]["status"] == "ok"
+        assert made.one_file(made.good[0]).read_bytes() != old
 
-    def test_removed_id_is_set_aside_and_comes_back_without_work(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        world.set_table(world.ids()[1:])
-        world.run()
-        assert not world.output(world.good[0]).exists()
-        assert world.good[0] not in world.rows()
-        world.set_table(world.ids())
-        assert "1 adopted" in world.run()
-        assert world.everything() == undisturbed
+    def test_removed_id_is_set_aside_and_comes_back_without_work(self, made: World, undisturbed: dict[str, Any]) -> None:
+        made.set_table(made.ids()[1:])
+        made.run()
+        assert not made.output(made.good[0]).exists()
+        assert made.good[0] not in made.rows()
+        made.set_table(made.ids())
+        assert "1 adopted" in made.run()
+        assert made.everything() == undisturbed
 
-    def test_redo_makes_everything_again(self, world: World, undisturbed: dict[str, Any]) -> None:
-        world.run()
-        assert f"{len(world.good)} made" in world.run(1, 1, "--redo=1")
-        assert world.rows().keys() == undisturbed["rows"].keys()
+    def test_redo_makes_everything_again(self, made: World, undisturbed: dict[str, Any]) -> None:
+        assert f"{len(made.good)} made" in made.run(1, 0, "--redo=1")
+        assert made.rows().keys() == undisturbed["rows"].keys()
 
-    def test_second_process_on_the_same_shard_is_refused(self, world: World) -> None:
-        world.run()
-        (shard,) = world.shards(1)
-        (lock, *_) = sorted((world.stage / ".journal").glob("*/*.lock"))
+    def test_second_process_on_the_same_shard_is_refused(self, made: World) -> None:
+        (shard,) = made.shards(1)
+        (lock, *_) = sorted((made.stage / ".journal").glob("*/*.lock"))
         with open(lock) as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            second = world.run_shard(shard, 1)
+            second = made.run_shard(shard, 1)
         assert second.returncode == 1 and "fault_busy" in second.stderr
 
     def test_sigterm_ends_it_and_leaves_nothing_half_done(self, world: World, undisturbed: dict[str, Any]) -> None:
@@ -327,15 +350,14 @@ class StageContract:
         assert world.everything() == undisturbed
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
-    def test_failed_redo_keeps_what_was_there(self, world: World, rename_at: int) -> None:
-        world.run()
-        before = world.published()
-        (shard,) = world.shards(1)
-        done = strace(world.command(shard, 0, "--redo=1"), f"rename:error=EIO:when={rename_at}")
+    def test_failed_redo_keeps_what_was_there(self, made: World, rename_at: int) -> None:
+        before = made.published()
+        (shard,) = made.shards(1)
+        done = strace(made.command(shard, 0, "--redo=1"), f"rename:error=EIO:when={rename_at}")
         assert done.returncode == 1, done.stderr
-        assert {name for name in before if name not in world.published()} == set()
-        world.run(1, 1, "--redo=1")
-        assert before.keys() == world.published().keys()
+        assert {name for name in before if name not in made.published()} == set()
+        made.run(1, 0, "--redo=1")
+        assert before.keys() == made.published().keys()
 
     def test_wrong_flag_is_bad_input_before_anything_starts(self, world: World) -> None:
         (shard,) = world.shards(1)
@@ -362,9 +384,12 @@ def kill_when_changed(command: list[str], folder: Path, events: int, whole_group
     """Start a command and kill -9 its first process (or all of them) once a folder has changed `events` times; return when none lives."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     seen: set[tuple[str, str, int]] = set()
-    changes = 0
+    first, changes = None, 0
     while changes < events and process.poll() is None:
         now = {(base, name, _size(Path(base, name))) for base, _, names in os.walk(folder) for name in names}
+        first = now if first is None else first
+        if now == first:  # it still loads its libraries: looking all the time would take the processor from it
+            time.sleep(0.002)
         changes, seen = changes + (now != seen), now
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL) if whole_group else process.kill()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.contract import RUN_SECONDS, kill_when_changed, small_disk, strace
+from tests.once import made_once
 
 needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: exact system calls are not tried")
 PER_SHARD = 2
@@ -75,18 +76,23 @@ class ReleaseContract:
         return world
 
     @pytest.fixture
-    def packed(self, world: ReleaseWorld) -> ReleaseWorld:
-        world.run()
+    def packed(self, world: ReleaseWorld, quiet: ReleaseWorld) -> ReleaseWorld:
+        """A world as it is after a quiet run."""
+        shutil.copytree(quiet.folder, world.folder, dirs_exist_ok=True)
         return world
 
     @pytest.fixture(scope="class")
     @classmethod
     def quiet(cls, tmp_path_factory: pytest.TempPathFactory) -> ReleaseWorld:
         """A packed world that no test changes."""
-        world = cls.world_class(tmp_path_factory.mktemp("quiet"))
-        world.set_units(world.units)
-        world.run()
-        return world
+
+        def make(folder: Path) -> ReleaseWorld:
+            world = cls.world_class(folder)
+            world.set_units(world.units)
+            world.run()
+            return world
+
+        return made_once(tmp_path_factory, f"release-{cls.__name__}", make)
 
     @pytest.fixture(scope="class")
     @classmethod

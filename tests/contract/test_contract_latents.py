@@ -97,9 +97,9 @@ class LatentsWorld(World):
         line = [sys.executable, str(ROOT / "tests" / "contract" / "latents_stage.py"), *roots, *where, f"--shard={shard}", f"--workers={workers}"]
         return [*line, "--device=cpu", *flags]
 
-    def run(self, work_shards: int = 1, workers: int = 1, *flags: str) -> str:
+    def run(self, work_shards: int = 1, workers: int = 0, *flags: str) -> str:
         """Work on every shard. The first quiet run of a world like any other is a copy of the one that was made."""
-        if (work_shards, workers, flags, self.stage.exists(), self.current) == (1, 1, (), False, self.ids()) and not self.changed:
+        if (work_shards, workers, flags, self.stage.exists(), self.current) == (1, 0, (), False, self.ids()) and not self.changed:
             template = finished()
             self.earlier(next(iter(self.shards(1))))
             shutil.copytree(template.stage.parent, self.stage.parent, dirs_exist_ok=True)

@@ -61,11 +61,10 @@ class PlansWorld(World):
 class TestPlanClips(StageContract):
     world_class = PlansWorld
 
-    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
+    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, made: World) -> None:
         """A changed asset, which is a source of all: every plan is made again at once, whether it shows the asset or not."""
-        world.run()
-        old: dict[str, Any] = {item_id: world.one_file(item_id).read_bytes() for item_id in world.good}
-        world.change_source(world.good[0])
-        assert f"{len(world.good)} made" in world.run()
-        assert {row["status"] for item_id, row in world.rows().items() if item_id != world.bad} == {"ok"}
-        assert all(world.one_file(item_id).read_bytes() != old[item_id] for item_id in world.good)
+        old: dict[str, Any] = {item_id: made.one_file(item_id).read_bytes() for item_id in made.good}
+        made.change_source(made.good[0])
+        assert f"{len(made.good)} made" in made.run()
+        assert {row["status"] for item_id, row in made.rows().items() if item_id != made.bad} == {"ok"}
+        assert all(made.one_file(item_id).read_bytes() != old[item_id] for item_id in made.good)

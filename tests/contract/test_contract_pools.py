@@ -86,59 +86,52 @@ class PoolWorld(World):
 class TestBuildPolyhavenPool(StageContract):
     world_class = PoolWorld
 
-    def test_added_id_reruns_its_shard_only(self, world: World) -> None:
+    def test_added_id_reruns_its_shard_only(self, made: World) -> None:
         """Here it is refused: a picture more could move clips that were planned."""
-        assert isinstance(world, PoolWorld)
-        world.run()
-        world.set_table((*world.ids(), world.spare))
-        world.is_refused("pool_frozen")
+        assert isinstance(made, PoolWorld)
+        made.set_table((*made.ids(), made.spare))
+        made.is_refused("pool_frozen")
 
-    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, world: World) -> None:
+    def test_changed_source_is_refused_until_the_table_is_made_again_then_redone(self, made: World) -> None:
         """Here it is refused after that too, before any item is looked at."""
-        assert isinstance(world, PoolWorld)
-        world.run()
-        world.change_source(world.good[0])
-        world.is_refused("source_changed")
-        world.set_table(world.ids())
-        world.is_refused("pool_frozen")
+        assert isinstance(made, PoolWorld)
+        made.change_source(made.good[0])
+        made.is_refused("source_changed")
+        made.set_table(made.ids())
+        made.is_refused("pool_frozen")
 
-    def test_removed_id_is_set_aside_and_comes_back_without_work(self, world: World, undisturbed) -> None:
+    def test_removed_id_is_set_aside_and_comes_back_without_work(self, made: World, undisturbed) -> None:
         """Here its removal is refused, so nothing is set aside."""
-        assert isinstance(world, PoolWorld)
-        world.run()
-        world.set_table(world.ids()[1:])
-        world.is_refused("pool_frozen")
-        world.set_table(world.ids())
-        assert f"{len(world.good)} kept" in world.run()
-        assert world.everything() == undisturbed
+        assert isinstance(made, PoolWorld)
+        made.set_table(made.ids()[1:])
+        made.is_refused("pool_frozen")
+        made.set_table(made.ids())
+        assert f"{len(made.good)} kept" in made.run()
+        assert made.everything() == undisturbed
 
-    def test_redo_makes_everything_again(self, world: World, undisturbed) -> None:
+    def test_redo_makes_everything_again(self, made: World, undisturbed) -> None:
         """Here it looks at every digest again and keeps what is as it was frozen: another encoder's bytes must not take its place."""
-        world.run()
-        before = {path: path.stat().st_mtime_ns for path in map(world.output, world.good)}
-        assert f"{len(world.good)} adopted" in world.run(1, 1, "--redo=1")
-        assert world.everything() == undisturbed and {path: path.stat().st_mtime_ns for path in before} == before
+        before = {path: path.stat().st_mtime_ns for path in map(made.output, made.good)}
+        assert f"{len(made.good)} adopted" in made.run(1, 0, "--redo=1")
+        assert made.everything() == undisturbed and {path: path.stat().st_mtime_ns for path in before} == before
 
     @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: failing system calls are not tried")
-    def test_failed_redo_keeps_what_was_there(self, world: World, undisturbed) -> None:
+    def test_failed_redo_keeps_what_was_there(self, made: World, undisturbed) -> None:
         """Here the manifest alone is written."""
-        world.run()
-        before = world.published()
-        done = strace(world.command(ONE_SHARD, 0, "--redo=1"), "rename:error=EIO:when=1")
+        before = made.published()
+        done = strace(made.command(ONE_SHARD, 0, "--redo=1"), "rename:error=EIO:when=1")
         assert done.returncode == 1, done.stderr
-        assert world.published() == before
-        world.run(1, 1, "--redo=1")
-        assert world.everything() == undisturbed
+        assert made.published() == before
+        made.run(1, 0, "--redo=1")
+        assert made.everything() == undisturbed
 
     @pytest.mark.parametrize("index", ["train.jsonl", "eval.jsonl", "CREDITS.md"])
-    def test_lost_index_comes_back_as_it_was(self, world: World, undisturbed, index: str) -> None:
-        world.run()
-        assert world.home is not None
-        (world.home / index).unlink()
-        world.run()
-        assert world.everything() == undisturbed
+    def test_lost_index_comes_back_as_it_was(self, made: World, undisturbed, index: str) -> None:
+        assert made.home is not None
+        (made.home / index).unlink()
+        made.run()
+        assert made.everything() == undisturbed
 
-    def test_pool_holds_nothing_but_views_index_and_credits(self, world: World) -> None:
-        world.run()
-        views = [f"train/ph_{slug}_v{k}.jpg" for slug in world.good for k in (0, 1)]
-        assert sorted(world.published()) == sorted([*views, "CREDITS.md", "eval.jsonl", "selection.json", "train.jsonl"])
+    def test_pool_holds_nothing_but_views_index_and_credits(self, made: World) -> None:
+        views = [f"train/ph_{slug}_v{k}.jpg" for slug in made.good for k in (0, 1)]
+        assert sorted(made.published()) == sorted([*views, "CREDITS.md", "eval.jsonl", "selection.json", "train.jsonl"])

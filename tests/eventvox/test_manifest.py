@@ -164,8 +164,8 @@ def plain(value):
     return None if value is None or value != value or type(value).__name__ == "NAType" else value
 
 
-@given(st.lists(ROWS, max_size=4))
-@hypothesis_settings(max_examples=60)
+@given(st.lists(ROWS, max_size=12))
+@hypothesis_settings(max_examples=20)
 def test_csv_and_jsonl_read_back_as_what_was_written(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("m")
     csv, jsonl = folder / "m.csv", folder / "m.jsonl"

@@ -107,10 +107,11 @@ def reference_voxels(vertices, triangles):
         index = first + np.stack(np.meshgrid(*map(np.arange, count), indexing="ij"), -1).reshape(-1, 3)
         moved = corners - ((index + 0.5) / SIZE - 0.5)[:, None]
         edges = corners - np.roll(corners, 1, axis=0)
-        axes = [*np.eye(3), np.cross(edges[0], edges[1]), *(np.cross(unit, edge) for unit in np.eye(3) for edge in edges)]
-        meets = np.ones(len(index), bool)
+        # the triangle's normal first: along it most candidates are apart
+        axes = [np.cross(edges[0], edges[1]), *np.eye(3), *(np.cross(unit, edge) for unit in np.eye(3) for edge in edges)]
         for axis in axes:
             along, radius = moved @ axis, np.abs(axis).sum() / (2 * SIZE)
-            meets &= (along.min(1) <= radius) & (along.max(1) >= -radius)
-        grid[tuple(index[meets].T)] = True
+            meets = (along.min(1) <= radius) & (along.max(1) >= -radius)
+            index, moved = index[meets], moved[meets]
+        grid[tuple(index.T)] = True
     return grid

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +17,10 @@ from tests.contract.test_contract_events import write_video
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("Snakefile", "config", "envs", "profiles", "rules", "scripts", "src", "workflow")
 SNAKEMAKE = Path(sys.executable).parent / "snakemake"
+WARM = Path(__file__).with_name("warm_snakemake.py")
 RUN_SECONDS = 300
+CLEAN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
+"""The environment of a user who has activated nothing."""
 
 
 class Project:
@@ -50,15 +56,19 @@ class Project:
     def write_config(self, text: str) -> None:
         (self.folder / "config" / "config.yaml").write_text(text)
 
-    def run(self, *flags: str, cwd: Path | None = None, snakemake: Path = SNAKEMAKE, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake in the project's folder, or from `cwd` with --snakefile and --directory."""
+    def run(self, *flags: str, cwd: Path | None = None, snakemake: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake in the project's folder, or from `cwd` with --snakefile and --directory.
+
+        snakemake : the command, as a user starts it. Without it the run is a fork of a process that has loaded Snakemake's libraries.
+        """
         away = ["--snakefile", str(self.folder / "Snakefile"), "--directory", str(self.folder)] if cwd else []
-        clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8", **(env or {})}
-        line = [str(snakemake), "--cores", "2", *away, *flags]
+        line, clean = [str(snakemake or SNAKEMAKE), "--cores", "2", *away, *flags], {**CLEAN, **(env or {})}
+        if snakemake is None:
+            return warm(line, cwd or self.folder, clean)
         return subprocess.run(line, cwd=cwd or self.folder, env=clean, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
 
-    def ok(self, *flags: str, cwd: Path | None = None) -> str:
-        done = self.run(*flags, cwd=cwd)
+    def ok(self, *flags: str, cwd: Path | None = None, snakemake: Path | None = None) -> str:
+        done = self.run(*flags, cwd=cwd, snakemake=snakemake)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -68,6 +78,22 @@ class Project:
     def voxel_files(self) -> dict[str, bytes]:
         events = self.results() / "events"
         return {path.relative_to(events).as_posix(): path.read_bytes() for path in sorted(events.glob("*/*.h5"))}
+
+
+@cache
+def server() -> subprocess.Popen[str]:
+    """Start the process that runs are forks of. It ends with this one."""
+    return subprocess.Popen([sys.executable, str(WARM)], env=CLEAN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def warm(line: list[str], cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake in a fork of the process that has its libraries."""
+    with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
+        asked, answers = server().stdin, server().stdout
+        assert asked is not None and answers is not None
+        asked.write(json.dumps({"argv": line, "cwd": str(cwd), "env": env, "out": out.name, "err": err.name, "seconds": RUN_SECONDS}) + "\n")
+        asked.flush()
+        return subprocess.CompletedProcess(line, int(answers.readline()), out.read(), err.read())
 
 
 def jobs(said: str, rule: str) -> int:

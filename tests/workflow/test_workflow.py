@@ -15,6 +15,8 @@ import pytest
 import yaml
 
 from eventvox.release_check import verify_release
+from reelmill.config import load
+from shardwork.errors import DataError, print_error
 from shardwork.jsonio import read_json, read_jsonl
 from shardwork.shards import shard_of
 from shardwork.tables import write_table
@@ -30,7 +32,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
     def make(folder: Path) -> Project:
         project = Project(folder / "sp ace's dir $(id)")
-        project.ok()
+        project.ok(snakemake=SNAKEMAKE)
         return project
 
     return made_once(tmp_path_factory, "workflow-events", make)
@@ -335,18 +337,21 @@ def test_lint_finds_nothing(finished: Project) -> None:
 BAD = {
     "missing table": ("run: r\nevents:\n  table: none.csv\n", "[bad_table]"),
     "unknown key": ("run: r\nevents:\n  table: data/videos.csv\n  work_shard: 3\n", "events.work_shards"),
-    "wrong type": ("run: r\nevents:\n  table: data/videos.csv\n  workers: two\n", "events.workers"),
-    "num_bins": ("run: r\nevents:\n  table: data/videos.csv\n  num_bins: 6\n", "events.num_bins"),
-    "yaml no": ("run: no\nevents:\n  table: data/videos.csv\n", "run"),
-    "yaml octal": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 0123\n", "0123"),
     "yaml clock": ("run: r\nevents:\n  table: data/videos.csv\n  work_shards: 12:30\n", "12:30"),
-    "yaml exponent": ("run: r\nevents:\n  table: data/videos.csv\n  eps: 1e3\n", "1e3"),
     "scales not nested": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {small: 0.5}\n", "Small is a part of Medium"),
-    "controls of summed steps": ("run: r\nevents:\n  table: data/videos.csv\n  frames_per_bin: 5\n  controls: true\n", "events.controls"),
     "unknown condition": ("run: r\nevents:\n  table: data/videos.csv\n  release:\n    scales: {require: bright}\n", "'bright'"),
-    "duplicate key": ("run: r\nrun: s\nevents:\n  table: data/videos.csv\n", "twice"),
     "unwritable": ("run: r\nresults: /proc/here\nevents:\n  table: data/videos.csv\n", "[unwritable]"),
 }
+BAD_VALUES = {
+    "wrong type": ("  workers: two\n", "events.workers"),
+    "num_bins": ("  num_bins: 6\n", "events.num_bins"),
+    "yaml no": ("run: no\n", "run"),
+    "yaml octal": ("  work_shards: 0123\n", "0123"),
+    "yaml exponent": ("  eps: 1e3\n", "1e3"),
+    "controls of summed steps": ("  frames_per_bin: 5\n  controls: true\n", "events.controls"),
+    "duplicate key": ("run: s\n", "twice"),
+}
+"""What the check of the configuration refuses, as it does an unknown key: added to one that is right, or the whole beginning of one."""
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -359,6 +364,19 @@ def test_bad_input_is_one_clear_line_before_anything_runs(finished: Project, tmp
     assert done.returncode == 2, lines
     assert len(lines) == 1 and lines[0].startswith("error: ") and part in lines[0]
     assert not (finished.folder / "results" / "r").exists()
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+def test_bad_value_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    text, part = BAD_VALUES[name]
+    config = tmp_path / "bad.yaml"
+    events = "events:\n  table: data/videos.csv\n"
+    config.write_text({"yaml no": text + events, "duplicate key": "run: r\n" + text + events}.get(name, "run: r\n" + events + text))
+    with pytest.raises(DataError) as caught:
+        load([config])
+    print_error(caught.value)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and part in line
 
 
 def test_duplicate_id_is_one_clear_line(project: Project) -> None:

@@ -17,7 +17,7 @@ from shardwork.jsonio import read_json
 from shardwork.shards import shard_of
 from tests.contract.test_contract_assets import write_box, write_points
 from tests.once import made_once
-from tests.workflow.project import RUN_SECONDS, Project, jobs
+from tests.workflow.project import RUN_SECONDS, SNAKEMAKE, Project, jobs
 
 ASSETS = ("box_a", "-dash", "NA")
 CONFIG = """\
@@ -76,7 +76,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
 
     def make(folder: Path) -> AssetsProject:
         project = AssetsProject(folder / "it's here")
-        project.ok()
+        project.ok(snakemake=SNAKEMAKE)
         return project
 
     return made_once(tmp_path_factory, "workflow-assets", make)

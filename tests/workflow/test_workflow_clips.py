@@ -21,7 +21,7 @@ from sam3dvid.validate import Choice, roundtrip, validate_dataset
 from sam3dvid.validate.determinism import Again
 from tests.once import made_once
 from tests.sam3dvid.stock import pool_row, write_pool
-from tests.workflow.project import ROOT, jobs
+from tests.workflow.project import ROOT, SNAKEMAKE, jobs
 from tests.workflow.test_workflow_assets import CONFIG, AssetsProject
 
 ASSETS = ("box_a", "-dash", "NA", "four", "five")
@@ -40,7 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> AssetsProject:
     def make(folder: Path) -> AssetsProject:
         project = AssetsProject(folder / "clips", names=ASSETS)
         project.write_config(CLIPS)
-        project.ok()
+        project.ok(snakemake=SNAKEMAKE)
         return project
 
     return made_once(tmp_path_factory, "workflow-clips", make)

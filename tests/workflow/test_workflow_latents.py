@@ -17,7 +17,7 @@ from reelmill.machine import usable_memory_bytes
 from tests.contract.test_contract_events import write_video
 from tests.once import made_once
 from tests.vidlatents.pairs import minimal, write_pair, write_records
-from tests.workflow.project import Project, jobs
+from tests.workflow.project import SNAKEMAKE, Project, jobs
 from vidlatents.__main__ import main as vidlatents
 from vidlatents.stage import MODEL_VERSION
 
@@ -69,7 +69,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> LatentsProject:
 
     def make(folder: Path) -> LatentsProject:
         project = LatentsProject(folder / "latents")
-        project.said = project.ok("latents")
+        project.said = project.ok("latents", snakemake=SNAKEMAKE)
         return project
 
     return made_once(tmp_path_factory, "workflow-latents", make)
