@@ -145,6 +145,12 @@ def notes_of(sample: Sample, probes: tuple[Probe, Probe]) -> list[str]:
     return notes
 
 
+def _named_in(row: Fields) -> str:
+    """Return where a refusal is, with the sample's uttid where it does not say it: a line of records does not."""
+    uttid, where = str(row.get("uttid") or ""), str(row["where"])
+    return where if uttid in where else f"{where} ({uttid})"
+
+
 def _crop_size(sample: Sample) -> tuple[int, int] | None:
     return (sample.crop[3] - sample.crop[2], sample.crop[1] - sample.crop[0]) if sample.crop else None
 
@@ -204,7 +210,9 @@ def _buckets(rows: Sequence[Fields]) -> dict[str, Json]:
 def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
     if not cost:
         return []
-    lines = [f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}"]
+    lines = [
+        f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode all that pass; counted for the configuration of {cost['config']}"
+    ]
     for name, one in cost.get("buckets", {}).items():
         about = "" if one["counted"] else ", scaled from another size"
         lines.append(f"cost of {name}: {one['sections']} sections of {one['section_tera_flops']:g} TFLOP, {one['peak_gib']:g} GiB{about}")
@@ -214,7 +222,7 @@ def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
 def report(plan: Plan, most: int = 20) -> str:
     """Return a plan for people, one fact a line.   most : refused samples that are listed."""
     good, facts = plan.good, plan.facts()
-    lines = [f"{len(plan.rows)} samples: {len(good)} to encode, {facts['refused']} refused; {len(plan.shards)} work shards; layout {plan.settings.layout}"]
+    lines = [f"{len(plan.rows)} samples: {len(good)} pass, {facts['refused']} refused; {len(plan.shards)} work shards; layout {plan.settings.layout}"]
     for name, bucket in facts["buckets"].items():
         shape = "x".join(map(str, bucket["latent_shape"]))
         lines.append(
@@ -238,7 +246,7 @@ def report(plan: Plan, most: int = 20) -> str:
     lines += [f"note: {row['uttid']}: {note}" for row in good for note in row["notes"]][:most]
     lines += _cost_lines(plan.cost)
     bad = [row for row in plan.rows if row["status"] == "quarantined"]
-    lines += [f"refused: {row['where']}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
+    lines += [f"refused: {_named_in(row)}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
     if len(bad) > most:
         lines.append(f"and {len(bad) - most} more: {dict(sorted(Counter(row['code'] for row in bad).items()))}")
     lines += [f"upstream: {count} samples refused by an earlier step" for count in [sum(row["status"] == "upstream" for row in plan.rows)] if count]

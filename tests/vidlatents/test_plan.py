@@ -170,7 +170,7 @@ def test_a_plan_holds_no_absolute_path(tmp_path):
 
 def test_the_report_says_what_is_dropped_ignored_and_refused():
     text = report(planned(minimal(frames=49), minimal("b", 121), refused=[SampleRefused("E_JSON", "r:9", "a list", "one JSON object")]))
-    assert "3 samples: 2 to encode, 1 refused" in text
+    assert "3 samples: 2 pass, 1 refused" in text
     assert "38 of 170 bucket frames are dropped" in text
     assert "1 samples would be ignored: the public trainer skips files of fewer than 121 frames" in text
     assert "refused: r:9: a list, expected one JSON object" in text and "[E_JSON]" in text
