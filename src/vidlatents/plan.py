@@ -148,7 +148,7 @@ def notes_of(sample: Sample, probes: tuple[Probe, Probe]) -> list[str]:
 def _named_in(row: Fields) -> str:
     """Return where a refusal is, with the sample's uttid where it does not say it: a line of records does not."""
     uttid, where = str(row.get("uttid") or ""), str(row["where"])
-    return where if uttid in where else f"{where} ({uttid})"
+    return where if uttid in ("", *where.split(": "), Path(where).stem) else f"{where} ({uttid})"
 
 
 def _crop_size(sample: Sample) -> tuple[int, int] | None:
