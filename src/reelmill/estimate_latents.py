@@ -51,6 +51,7 @@ class Latents:
 
     unknown : samples whose frames or size nothing tells before they are made.   buckets : what a sample is -> how many there are.   unread : frames of
     videos and cuts beyond their buckets, as far as they are stated.   ignored : samples that the public trainer would not read.
+    unstated : samples of a known bucket of whose video nothing says how many frames it has.
     """
 
     samples: int
@@ -64,6 +65,7 @@ class Latents:
     buckets: dict[Bucket, int]
     unread: int = 0
     ignored: int = 0
+    unstated: int = 0
 
 
 @dataclass(slots=True)
@@ -74,13 +76,17 @@ class _Seen:
     buckets: Counter[Bucket] = field(default_factory=Counter)
     samples: int = 0
     unread: int = 0
+    unstated: int = 0
 
-    def add(self, bucket: Bucket | None, frames: int, count: int = 1) -> None:
-        """Note samples of a bucket, or of none that is known.   frames : of the video or its cut."""
+    def add(self, bucket: Bucket | None, frames: int | None, count: int = 1) -> None:
+        """Note samples of a bucket, or of none that is known.   frames : of the video or its cut, None where nothing says it."""
         self.samples += count
         if bucket:
             self.buckets[bucket] += count
-            self.unread += count * (frames - bucket[1])
+            if frames is None:
+                self.unstated += count
+            else:
+                self.unread += count * (frames - bucket[1])
 
 
 def latents_of(config: Config) -> Latents | None:
@@ -122,6 +128,7 @@ def latents_of(config: Config) -> Latents | None:
         dict(seen.buckets),
         seen.unread,
         sum(count for bucket, count in seen.buckets.items() if _is_ignored(latents, bucket)),
+        seen.unstated,
     )
 
 
@@ -200,17 +207,17 @@ def _whole(values: Json, count: int) -> list[int] | None:
     return values if isinstance(values, list) and len(values) == count and all(type(value) is int for value in values) else None
 
 
-def record_bucket(latents: LatentsConfig, row: dict[str, Json]) -> tuple[Bucket | None, int]:
-    """Return what a record becomes, as far as it says, and the frames of its cut or video."""
+def record_bucket(latents: LatentsConfig, row: dict[str, Json]) -> tuple[Bucket | None, int | None]:
+    """Return what a record becomes, as far as it says, and the frames of its cut or video, None where it does not say."""
     stated = _whole([row.get(f"bucket_{name}") for name in ("num_frame", "height", "width")], 3)
     cut, crop, size = _whole(row.get("cut"), 2), _whole(row.get("crop"), 4), row.get("resolution")
     frames = [cut[1] - cut[0]] if cut else _whole([row.get("num_frames")], 1)
     if stated:
-        return (latents.layout, stated[0], stated[1], stated[2]), (frames or stated)[0]
+        return (latents.layout, stated[0], stated[1], stated[2]), frames[0] if frames else None
     shape = [crop[3] - crop[2], crop[1] - crop[0]] if crop else _whole([size.get("height"), size.get("width")], 2) if isinstance(size, dict) else None
     bucket = max((one for one in map(int, latents.frame_buckets.split()) if frames and one <= frames[0]), default=None)
     if not (frames and shape and bucket):
-        return None, 0
+        return None, None
     return (latents.layout, bucket, *_nearest(shape[0], shape[1], latents.sizes)), frames[0]
 
 
@@ -228,15 +235,22 @@ def used_of(buckets: dict[Bucket, int]) -> tuple[int, int]:
     return used, sum(count * bucket[1] for bucket, count in buckets.items()) - used
 
 
+def _beyond(found: Latents) -> str:
+    """Return what is known of the frames beyond buckets: nothing where no record states its video's."""
+    if not found.unstated:
+        return f", {found.unread:,} beyond buckets not read"
+    if found.unstated == sum(found.buckets.values()):
+        return ""
+    return f", {found.unread:,} beyond buckets not read of the samples whose videos' frames are stated ({found.unstated:,} are not)"
+
+
 def lines(found: Latents, latents: LatentsConfig, disk: Disk, cores: float) -> list[str]:
     """Return an estimate as lines for people."""
     seconds = {name: found.tera_flops / speed for name, speed in TERA_FLOPS_A_SECOND.items()}
     shown = [f"latents   {found.samples:,} samples ({latents.model})", f"jobs      {found.jobs:,}"]
     if found.buckets:
         used, dropped = used_of(found.buckets)
-        shown.append(
-            f"frames    {used:,} encoded of each video and its control, {dropped:,} dropped that fill no window, {found.unread:,} beyond buckets not read"
-        )
+        shown.append(f"frames    {used:,} encoded of each video and its control, {dropped:,} dropped that fill no window{_beyond(found)}")
     if found.ignored:
         shown.append(f"note      {found.ignored:,} samples would be ignored by the public trainer: its frames, size or layout")
     if found.tera_flops:
@@ -247,7 +261,9 @@ def lines(found: Latents, latents: LatentsConfig, disk: Disk, cores: float) -> l
     if found.unknown:
         shown.append(f"note      {found.unknown:,} samples are not in these figures: their frames or size are not known yet")
     if found.samples > found.unknown:
-        shown.append("note      from what tables and records state; `snakemake latents_plan` says it of the decoded videos before anything is encoded")
+        shown.append(
+            "note      what tables and records state, with what will be refused (no prompt, no fitting video); `snakemake latents_plan` looks at the videos"
+        )
     if latents.weights == "tiny":
         shown.append("note      tiny models: nothing to speak of, and good for tests only")
     if found.bytes > disk.free_bytes:

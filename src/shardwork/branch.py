@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardwork.place import Place, retract_manifests, sweep, the_manifest
+from shardwork.place import UNNAMED, Place, retract_manifests, sweep, the_manifest
 from shardwork.shards import split_rows
 from shardwork.step import Fields
 from shardwork.tables import Row
@@ -47,7 +47,7 @@ class Branch:
         swept = []
         for stage in self.stages:
             found = sweep(stage.place, stage.steps, self.shards, prune) if stage.on else sweep(stage.place, (), (), False)
-            reason = "no row of the table names it" if stage.on else "it is switched off"
+            reason = UNNAMED if stage.on else "it is switched off"
             swept += [(path, f"{reason}: set aside in {stage.place.quarantine}") for path in found]
         return swept
 

@@ -15,6 +15,8 @@ from shardwork.files import make_folder, remove_path, retract, temp_owner
 from shardwork.jsonio import read_jsonl
 from shardwork.step import Fields
 
+UNNAMED = "nothing that is made now has this name"
+"""Why a file of an earlier run is set aside: its item is gone, refused, or makes a file of another name. It comes back with the item."""
 NUMBER = re.compile(r"\.[0-9]+$")
 """What an older file of one name in quarantine/ ends in."""
 

@@ -13,7 +13,7 @@ from shardwork.errors import DataError, Fault, fault_from
 from shardwork.ids import check_id
 from shardwork.journal import REFUSED, Entry, Journal, open_journal
 from shardwork.jsonio import dumps, write_jsonl
-from shardwork.place import Place, clear_temporary, retract_manifests, set_aside, the_manifest
+from shardwork.place import UNNAMED, Place, clear_temporary, retract_manifests, set_aside, the_manifest
 from shardwork.pool import Limits, run_tasks
 from shardwork.progress import Progress
 from shardwork.step import Fields, Item, Step, quarantined
@@ -104,12 +104,12 @@ class _Run:
         self.faults: list[Fault] = []
 
     def tidy(self, items: Sequence[Item]) -> None:
-        """Clear what an earlier run left: temporary files of a killed one, files of ids that the table no longer has."""
+        """Clear what an earlier run left: temporary files of a killed one, files that no item makes any more."""
         outputs = {path for item in items for path in item.outputs}
         gone = {Path(os.path.normpath(self.place.stage / name)) for entry in self.journal.entries.values() for name in entry.files} - outputs
         for path in sorted(path for path in gone if path.exists()):
             set_aside(path, self.place)
-            self.say(f"{path.name}: no row of the table names it: set aside in {self.place.quarantine}")
+            self.say(f"{path.name}: {UNNAMED}: set aside in {self.place.quarantine}")
         ours = {path for item in items for path in self.step.written(item)} | gone
         names = {path.name for path in ours}
         for folder in {path.parent for path in ours}:

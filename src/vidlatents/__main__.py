@@ -8,6 +8,7 @@ from pathlib import Path
 from shardwork import command
 from shardwork.errors import EXIT_BAD_INPUT, EXIT_FAULT, EXIT_OK, DataError, fault_from, plain, print_error
 from shardwork.jsonio import dumps, write_jsonl
+from vidlatents.codes import HINT_REMADE
 from vidlatents.models import kind_named
 from vidlatents.verify import LEVELS, Look, delete_bad, finding_as_json, read_manifest, requeue_rows, verify_folder
 
@@ -15,20 +16,28 @@ from vidlatents.verify import LEVELS, Look, delete_bad, finding_as_json, read_ma
 def _verify(args: argparse.Namespace) -> int:
     if not args.folder.is_dir():
         raise DataError("missing_file", args.folder, "no such folder", "a folder of samples", "correct the path")
+    if args.manifest is not None and not args.manifest.exists():
+        hint = "correct the path; a run writes it when all its samples have their verdict, so that one that has not ended has none yet"
+        raise DataError("missing_file", args.manifest, "no such file", "the manifest that a run wrote", hint)
+    looked_at = args.folder
     try:
+        looked_at = args.manifest or args.folder
         manifest = None if args.manifest is None else read_manifest(args.manifest)
+        looked_at = args.folder
         report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model) if args.model else None, args.layout))
         deleted = delete_bad(args.folder, report) if args.delete_bad else []
+        looked_at = args.requeue or args.folder
         if args.requeue is not None:
             write_jsonl(args.requeue, requeue_rows(report))
     except OSError as error:
-        print_error(fault_from(error, args.folder))
+        print_error(fault_from(error, looked_at))
         return EXIT_BAD_INPUT
     if args.json:
         findings = [finding_as_json(finding) for finding in report.findings]
         print(dumps({"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "valid": not findings}))
     else:
         lines = [plain(str(finding)) for finding in report.findings] + [plain(f"{name}: deleted") for name in deleted]
+        lines += [f"to make it again: {HINT_REMADE}"] if deleted else []
         bad = len({finding.file for finding in report.findings})
         print("\n".join([*lines, plain(f"{args.folder}: {len(report.files)} files, {bad or 'none'} with faults (level {args.level})")]))
     return EXIT_FAULT if report.findings else EXIT_OK
@@ -46,7 +55,7 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--manifest", type=Path, metavar="FILE", help="JSONL with file, bytes and sha256; names files that are missing or too many")
     one.add_argument("--model", help="what the samples must be of: wan21, wan22-5b, or such as wan-z12-s8-t4-p1 (default: either of the first)")
     one.add_argument("--layout", choices=("sections", "whole"), help="the layout they must have (default: either, but one for the folder)")
-    one.add_argument("--delete-bad", action="store_true", help="delete bad samples, so that they are made again; files that are no samples stay")
+    one.add_argument("--delete-bad", action="store_true", help=f"delete bad samples; files that are no samples stay. To make them again: {HINT_REMADE}")
     one.add_argument("--requeue", type=Path, metavar="FILE", help="write a JSONL row for each sample to make again")
     one.add_argument("--json", action="store_true", help="as one line of JSON")
     return parser

@@ -38,7 +38,9 @@ CODES: dict[str, str] = {
 }
 """Code -> what it means, in one sentence. Source: latents spec, "Structure of the work"; E_FILE_* are the levels of verification."""
 
-HINT_REMAKE = "take the file away (verify --delete-bad) and run the same command again"
+HINT_REMADE = "run the front door (scripts/get_short-latents-*.py) as before, or the workflow with --config verify=full"
+"""What makes a file that was taken away again. The workflow without it looks at no job whose manifest stands."""
+HINT_REMAKE = f"take the file away (verify --delete-bad), then {HINT_REMADE}"
 """What to do about a file that is not what was written."""
 
 HINTS: dict[str, str] = {

@@ -53,7 +53,8 @@ def section_cost(config: Mapping[str, Json], frames: int, height: int, width: in
 
     kind = getattr(torch, dtype)
     with torch.device("meta"):
-        vae: Any = AutoencoderKLWan.from_config(dict(config)).to(kind)  # type: ignore[no-untyped-call]
+        vae: Any = AutoencoderKLWan.from_config(dict(config))  # type: ignore[no-untyped-call]
+        torch.nn.Module.to(vae, kind)  # its own `to` warns of modules to keep in float32, though there are none
         pixels = torch.empty((1, 3, frames, height, width), dtype=kind)
     vae.eval()
     weights = sum(one.numel() * one.element_size() for one in vae.parameters())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from shardwork.errors import plain
 from shardwork.jsonio import Json
@@ -98,6 +99,12 @@ def notes_of(sample: Sample, probes: tuple[Probe, Probe]) -> list[str]:
     return notes
 
 
+def _named_in(row: Fields) -> str:
+    """Return where a refusal is, with the sample's uttid where it does not say it: a line of records does not."""
+    uttid, where = str(row.get("uttid") or ""), str(row["where"])
+    return where if uttid in ("", *where.split(": "), Path(where).stem) else f"{where} ({uttid})"
+
+
 def _crop_size(sample: Sample) -> tuple[int, int] | None:
     return (sample.crop[3] - sample.crop[2], sample.crop[1] - sample.crop[0]) if sample.crop else None
 
@@ -118,7 +125,9 @@ def _cost_lines(cost: Mapping[str, Json]) -> list[str]:
         return []
     if "unknown" in cost:
         return [f"cost: not known: {cost['unknown']}"]
-    lines = [f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode; counted for the configuration of {cost['config']}"]
+    lines = [
+        f"cost: {cost['tera_flops']:,} TFLOP and at most {cost['peak_gib']:g} GiB to encode all that pass; counted for the configuration of {cost['config']}"
+    ]
     for name, one in cost.get("buckets", {}).items():
         about = "" if one["counted"] else ", scaled from another size"
         lines.append(f"cost of {name}: {one['sections']} sections of {one['section_tera_flops']:g} TFLOP, {one['peak_gib']:g} GiB{about}")
@@ -132,7 +141,7 @@ def report(rows: Sequence[Fields], settings: PlanSettings, shards: int, cost: Ma
     none where nothing was counted.   most : refused samples that are listed.
     """
     good = [row for row in rows if row["status"] == "ok"]
-    lines = [f"{len(rows)} samples: {len(good)} to encode, {len(rows) - len(good)} refused; {shards} work shards; layout {settings.layout}"]
+    lines = [f"{len(rows)} samples: {len(good)} pass, {len(rows) - len(good)} refused; {shards} work shards; layout {settings.layout}"]
     for name, bucket in _buckets(good).items():
         shape = "x".join(map(str, bucket["latent_shape"]))
         lines.append(
@@ -156,7 +165,7 @@ def report(rows: Sequence[Fields], settings: PlanSettings, shards: int, cost: Ma
     lines += [f"note: {row['uttid']}: {note}" for row in good for note in row["notes"]][:most]
     lines += _cost_lines(cost or {})
     bad = [row for row in rows if row["status"] == "quarantined"]
-    lines += [f"refused: {row['where']}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
+    lines += [f"refused: {_named_in(row)}: {row['found']}, expected {row['expected']}: {row['hint']} [{row['code']}]" for row in bad[:most]]
     if len(bad) > most:
         lines.append(f"and {len(bad) - most} more: {dict(sorted(Counter(row['code'] for row in bad).items()))}")
     lines += [f"upstream: {count} samples refused by an earlier step" for count in [sum(row["status"] == "upstream" for row in rows)] if count]

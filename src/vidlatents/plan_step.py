@@ -14,7 +14,8 @@ from vidlatents.codes import SampleRefused
 from vidlatents.members import Member, Roots, fields_of, sample_from
 from vidlatents.plan import plan_sample
 from vidlatents.prompts import prompt_digest
-from vidlatents.read import file_state, probe_pair
+from vidlatents.read import MISSING, Probe, check_pair, file_state, probe
+from vidlatents.records import Sample
 from vidlatents.settings import SetSettings
 from vidlatents.stage import PLAN_STEP, PLAN_VERSION
 
@@ -43,11 +44,28 @@ def _plan(item: Item, settings: SetSettings, roots: Roots) -> Fields:
     sample = sample_from(fields, roots, item.inputs["record"])
     how = settings.plan() if fields["source"] == "records" else replace(settings.plan(), start="first")  # only a record may begin where it is drawn
     try:
-        found = plan_sample(sample, probe_pair(sample), how)
+        found = plan_sample(sample, _probes(sample, fields, roots), how)
     except SampleRefused as error:
         raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, error.path or fields["video"]) from error
     digests = {f"{name}_digest": digest_of(path) for name, path in (("video", sample.video), ("control", sample.control))}
     return {**found, **fields, **digests, "prompt_digest": prompt_digest(sample.prompt)}
+
+
+def _probes(sample: Sample, fields: Fields, roots: Roots) -> tuple[Probe, Probe]:
+    """Return what both videos of a sample are, which match. A refusal of one of them names its folder too: both often have one name.
+
+    Raises SampleRefused as `read.probe_pair` does.
+    """
+    found = []
+    for name, path, root in zip(("video", "control"), (sample.video, sample.control), roots[fields["source"]], strict=True):
+        try:
+            found.append(probe(path, MISSING[name]))
+        except SampleRefused as error:
+            where = Path(root.name, fields[name])
+            raise SampleRefused(error.code, where, error.found, error.expected, error.hint, sample.uttid, fields[name]) from error
+    video, control = found
+    check_pair(sample, video, control)
+    return video, control
 
 
 def digest_of(path: Path) -> str:

@@ -74,10 +74,10 @@ def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentPars
     add("--memory_gib", type=float, default=0.0, help="cut pictures into tiles that fit this; 0: whole pictures (default: 0)")
     add("--fallback_gib", type=float, default=0.0, help="where memory does not suffice, try once more with tiles for this; 0: the sample fails (default: 0)")
     add("--device", choices=DEVICES, default="auto", help="where models run (default: auto)")
-    add("--threads", type=command.whole(1), default=os.cpu_count() or 1, help="threads on the processor (default: all)")
+    add("--threads", type=command.whole(1), default=os.cpu_count() or 1, help="threads on the processor (default: all there are)")
     add("--verify", choices=("fast", "full"), default="fast", help="how finished files are looked at: size and time, or digests too (default: fast)")
     add("--level", choices=LEVELS, default="sha256", help="how far new files are verified (default: sha256)")
-    add("--dry_run", action="store_true", help="only plan: say what would be encoded, and why the rest would not")
+    add("--dry_run", action="store_true", help="only plan: say what would be encoded, and why the rest would not; exits 2 where a sample is refused")
     return parser
 
 

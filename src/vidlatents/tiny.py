@@ -14,6 +14,7 @@ import numpy as np
 
 from shardwork.files import atomic_folder
 from shardwork.streams import stream
+from vidlatents.device import quiet
 
 SPACE = "\u2581"  # stands for a space in a piece, as SentencePiece has it
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
@@ -73,6 +74,7 @@ def write_text(folder: Path, seed: int = 0) -> None:
     """Write text_encoder and tokenizer by save_pretrained."""
     from transformers import UMT5Config, UMT5EncoderModel
 
+    quiet("transformers")
     tokenizer = _tokenizer()
     tokenizer.save_pretrained(folder / "tokenizer")
     config = UMT5Config(

@@ -89,7 +89,7 @@ class VerifyWorld(StepWorld):
         super().__init__(folder)
         self.place = latents_place(self.stage, folder / "run" / "latents")
         self.changes: dict[str, int] = {}
-        self.known: dict[str, object] = {}
+        self.prepared: dict[str, object] = {}
 
     def set_table(self, ids: tuple[str, ...]) -> None:
         self.current = ids
@@ -112,9 +112,9 @@ class VerifyWorld(StepWorld):
         """Do what encode_latents does where its manifest is gone, or its items have changed: make again what is not as it should be."""
         ids = self.shards(int(shard.rpartition("-")[2]))[shard]
         now = [ids, dict(self.changes)]
-        if self.known.get(shard) == now and self.place.manifests(ENCODE_STEP, shard):
+        if self.prepared.get(shard) == now and self.place.manifests(ENCODE_STEP, shard):
             return
-        self.known[shard] = now
+        self.prepared[shard] = now
         write_manifest(self.place.manifest(ENCODE_STEP, shard, "by-hand"), [self.encoded(item) for item in ids], ids)
 
     def encoded(self, item: str) -> Fields:
@@ -244,7 +244,7 @@ class TestVerifyLatents(RowsContract):
     def bring_back(self, world: World) -> None:
         """A refused sample is missed then (fault_stale), and encode_latents brings it back."""
         assert isinstance(world, VerifyWorld)
-        world.known.clear()
+        world.prepared.clear()
 
     def test_torn_journal_line_costs_one_item_a_check(self, world: World, undisturbed: dict[str, Any]) -> None:
         """The last line is of the refused sample."""

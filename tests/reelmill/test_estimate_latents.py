@@ -74,7 +74,7 @@ def test_a_record_becomes_what_the_library_makes_of_it(record: dict[str, object]
 
 
 def test_a_record_of_another_form_is_not_known() -> None:
-    assert record_bucket(of(), {"uttid": "u", "num_frames": 20.5}) == (None, 0)
+    assert record_bucket(of(), {"uttid": "u", "num_frames": 20.5}) == (None, None)
 
 
 def test_400_videos_in_20_shards_take_the_jobs_of_both_layouts(tmp_path: Path) -> None:
@@ -102,6 +102,23 @@ def test_records_are_read_from_lines_and_from_a_list(tmp_path: Path, name: str) 
     assert answer is not None and answer.samples == 2 and answer.unknown == 0
     uttids = [sample.uttid for _, sample in read_records(path, settings_of()).samples]
     assert answer.jobs == 3 * len({shard_of(uttid, 50) for uttid in uttids}) + 3
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([minimal("a")], "33 encoded of each video and its control, 16 dropped that fill no window"),
+        (
+            [minimal("a"), minimal("b", cut=[0, 60])],
+            "66 encoded of each video and its control, 32 dropped that fill no window, "
+            "11 beyond buckets not read of the samples whose videos' frames are stated (1 are not)",
+        ),
+    ],
+)
+def test_of_frames_beyond_buckets_only_what_is_stated_is_said(tmp_path: Path, records: list[dict[str, object]], said: str) -> None:
+    answer = latents_of(Config(run="r", latents=of(records=str(write_records(tmp_path / "r.jsonl", records)))))
+    assert answer is not None
+    assert f"frames    {said}" in lines(answer, of(), Disk(tmp_path, 1 << 40, None), 2.0)
 
 
 def test_a_text_encoder_in_float32_takes_twice_the_memory_and_its_embeddings_twice_the_room(tmp_path: Path) -> None:

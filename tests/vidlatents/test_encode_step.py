@@ -188,6 +188,20 @@ def test_a_video_that_several_samples_are_of_is_read_for_its_digest_once(work, t
     assert sorted(path.parent.name for path in read if path.name == "v.mp4") == ["control_videos", "videos"]
 
 
+def test_a_file_that_was_set_aside_with_its_record_comes_back_by_its_note_though_the_journal_is_gone(work):
+    work.run()
+    first, members = {path.name: path.stat().st_mtime_ns for path in work.place.home.iterdir()}, work.members
+    work.members = members[1:]
+    work.plan()
+    work.run()
+    assert len(list(work.place.home.iterdir())) == 1 == len(list(work.place.quarantine.iterdir()))
+    work.place.journal("encode_latents", SHARD).unlink()  # as where a work shard held no record any more
+    work.members = members
+    work.plan()
+    assert {row["adopted"] for row in work.run()} == {0}
+    assert {path.name: path.stat().st_mtime_ns for path in work.place.home.iterdir()} == first
+
+
 def test_a_row_names_the_models_that_made_it(work):
     rows = work.run()
     assert {(row["vae"], row["text_encoder"], row["tiny"], row["adopted"]) for row in rows} == {(VAE.short, TEXT.short, 0, 0)}

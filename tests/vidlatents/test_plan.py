@@ -46,7 +46,7 @@ def planned(tmp_path, monkeypatch):
     """Plan records by the step, their videos apart: these are empty files, of which `look` says what they are."""
 
     def plan(*records, look=lambda sample: (SEEN, SEEN), books="plans"):
-        monkeypatch.setattr(plan_step, "probe_pair", look)
+        monkeypatch.setattr(plan_step, "_probes", lambda sample, fields, roots: look(sample))
         for record in records:
             for folder in ("videos", "control_videos"):
                 (tmp_path / folder).mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def test_a_plan_holds_no_absolute_path(tmp_path):
 
 def test_the_report_says_what_is_dropped_and_refused(planned):
     text = report(planned(minimal(frames=49), minimal("b", 121), {"uttid": "c"}), DEFAULT, 1)
-    assert "3 samples: 2 to encode, 1 refused" in text
+    assert "3 samples: 2 pass, 1 refused" in text
     assert "38 of 170 bucket frames are dropped" in text
     assert "refused: r.jsonl:3: " in text and "[E_FIELD]" in text
 

@@ -119,6 +119,41 @@ def test_a_dry_run_of_what_cannot_all_be_encoded_ends_with_2(here):
     assert produce(flags_of(here, "--dry_run"), "wan21") == 2
 
 
+def test_a_sample_whose_record_is_spoilt_is_set_aside_and_comes_back_unchanged_when_it_is_mended(here, capsys):
+    produce(flags_of(here), "wan21")
+    first, good = written(here), (here / "helios_giga_ctrl.jsonl").read_bytes()
+    write_pair(here, "b", 33, 33, (16, 24))
+    write_records(here / "helios_giga_ctrl.jsonl", [minimal("a", 33, 16, 24, prompt=None), minimal("b", 33, 16, 24)])
+    capsys.readouterr()
+    assert produce(flags_of(here), "wan21") == 3
+    said, books = capsys.readouterr().err, here / "out.books" / "helios_giga_ctrl"
+    assert "a_33_16_24.pt: nothing that is made now has this name: set aside in" in said
+    assert "refused: helios_giga_ctrl.jsonl:1 (a): no prompt" in said
+    (row,) = map(json.loads, (books / "failures.jsonl").read_text().splitlines())
+    assert (row["uttid"], row["code"], [path.name for path in (books / "quarantine").iterdir()]) == ("a", "E_PROMPT_MISSING", ["a_33_16_24.pt"])
+    (here / "helios_giga_ctrl.jsonl").write_bytes(good)
+    assert produce(flags_of(here), "wan21") == 0
+    assert written(here) == first, "moved back, not encoded again"
+    assert [path.name for path in (books / "quarantine").iterdir()] == ["b_33_16_24.pt"]
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"no video")], ids=["gone", "damaged"])
+@pytest.mark.parametrize("folder", ["videos", "control_videos"])
+def test_a_video_that_cannot_be_read_is_named_with_its_folder(here, capsys, folder, spoil):
+    spoil(here / folder / "a.mp4")
+    with pytest.raises(DataError, match="no sample of 1 can be encoded"):
+        produce(flags_of(here), "wan21")
+    assert f"refused: {folder}/a.mp4: " in capsys.readouterr().err
+
+
+def test_a_dry_run_does_not_say_that_a_finished_sample_is_encoded(here, capfd):
+    produce(flags_of(here), "wan21")
+    capfd.readouterr()
+    produce(flags_of(here, "--dry_run"), "wan21")
+    said = capfd.readouterr().err
+    assert "1 samples: 1 pass, 0 refused" in said and "float32: []" not in said
+
+
 def test_no_append_makes_all_again_and_a_dry_run_of_it_makes_the_next_run_make_nothing(here):
     produce(flags_of(here), "wan21")
     first = written(here)

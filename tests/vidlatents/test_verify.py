@@ -301,6 +301,27 @@ def test_the_command_exits_2_where_it_cannot_look(arguments, capsys):
     assert capsys.readouterr().err.startswith("error: ")
 
 
+def test_a_manifest_that_is_not_there_is_named_and_why_it_may_not_be(sample, tmp_path, capsys):
+    path = tmp_path / "none.jsonl"
+    assert main(["verify", str(sample.parent), "--manifest", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path}: no such file") and "has not ended has none yet" in said
+
+
+def test_a_file_that_cannot_be_read_or_written_is_the_one_that_is_named(sample, tmp_path, capsys):
+    for flag in ("--manifest", "--requeue"):
+        assert main(["verify", str(sample.parent), flag, str(tmp_path)]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {tmp_path}: ")
+
+
+def test_the_command_says_how_what_it_deleted_is_made_again(sample, capsys):
+    sample.write_bytes(bytes(1024))
+    main(["verify", str(sample.parent)])
+    assert "verify=full" not in capsys.readouterr().out
+    main(["verify", str(sample.parent), "--delete-bad"])
+    assert "the workflow with --config verify=full" in capsys.readouterr().out
+
+
 def test_the_command_deletes_queues_and_says_so_in_json(sample, tmp_path, capsys):
     flip(sample, "data/0")
     queue = tmp_path / "again.jsonl"
