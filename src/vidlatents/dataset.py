@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardwork.errors import Fault
-from shardwork.jsonio import Json, read_jsonl, write_json, write_jsonl
+from shardwork.jsonio import Json, write_json, write_jsonl
 from shardwork.place import Place
 from shardwork.step import Fields
 from vidlatents.card import Card
@@ -87,9 +87,8 @@ def _row(plan: Fields, made: Fields, settings: PlanSettings) -> Fields:
 
 
 def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:
-    """Return the .pt files that neither these rows nor the manifest of another file of records, whose books stand beside these, names."""
-    others = (path for path in place.stage.parent.glob(f"*/{MANIFEST}") if path.parent != place.stage)
-    named = {str(row["file"]) for path in others for row in read_jsonl(path)} | {str(row["file"]) for row in rows}
+    """Return the .pt files that neither these rows nor the manifest of another file of records of the folder names."""
+    named = {*place.others(), *(str(row["file"]) for row in rows)}
     return [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in named]
 
 

@@ -9,7 +9,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from shardwork import command
@@ -18,6 +20,7 @@ from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.run import Options, run_guard, run_shard
 from shardwork.step import Fields, Item
+from vidlatents.books import check_books, held_books, named_by_others
 from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand, text_card, vae_card
 from vidlatents.dataset import About, Models, lines, write_books
@@ -85,6 +88,11 @@ def produce(args: argparse.Namespace, model: str) -> int:
 
     Raises DataError (exit 2) and Fault (exit 1).
     """
+    with ExitStack() as held:
+        return _produce(args, model, held)
+
+
+def _produce(args: argparse.Namespace, model: str, held: ExitStack) -> int:
     if _rank():
         _say(["latents: one process does all; the workflow works with many"])
         return EXIT_OK
@@ -100,10 +108,13 @@ def produce(args: argparse.Namespace, model: str) -> int:
     books = output.with_name(output.name + ".books")
     check_owner(output, books, model, args.layout)
     plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / f"{records.stem}.text")
-    place = latents_place(books / records.stem, output)
+    place = replace(latents_place(books / records.stem, output), others=partial(named_by_others, books / records.stem))
+    check_books(place, records)
     where = at_hand(args.pretrained_model_name_or_path, VAE_PARTS, HUB[model], books / "models")
     text_where = at_hand(args.text_encoder or args.pretrained_model_name_or_path, TEXT_PARTS, HUB["wan21"], books / "models")
     cards = Models(vae_card(where, model, books / "models"), text_card(text_where, books / "models"))
+    if not args.dry_run:
+        held.enter_context(held_books(place, records))
     redo = _redo(place, args.append_mode or args.dry_run)
     options = Options(args.dataloader_num_workers, redo=redo, full=args.verify == "full")
     rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)

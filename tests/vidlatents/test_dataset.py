@@ -3,6 +3,7 @@
 import importlib
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from shardwork.errors import Fault
 from shardwork.jsonio import read_json, read_jsonl, write_jsonl
 from shardwork.run import write_manifest
 from tests.vidlatents.tiny_models import folder
+from vidlatents.books import named_by_others
 from vidlatents.card import Card
 from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings
@@ -128,6 +130,7 @@ def test_a_foreign_pt_file_is_named(place):
     for name in ("model.pt", "a_33_16_24.pt", "copy_33_16_24.pt", "of_others_33_16_24.pt"):
         (place.folders[0] / name).write_bytes(b"x")
     write_jsonl(place.stage.parent / "others" / MANIFEST, [{"file": "of_others_33_16_24.pt"}])
+    place = replace(place, others=partial(named_by_others, place.stage))
     assert books(place, [made("a")])["foreign"] == ["copy_33_16_24.pt", "model.pt"]
 
 
