@@ -19,6 +19,7 @@ def _verify(args: argparse.Namespace) -> int:
         manifest = None if args.manifest is None else read_manifest(args.manifest)
         report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model) if args.model else None, args.layout))
         deleted = delete_bad(args.folder, report) if args.delete_bad else []
+        staying = [name for name in report.bad if name in report.files and name not in deleted] if args.delete_bad else []
         if args.requeue is not None:
             write_jsonl(args.requeue, requeue_rows(report))
     except OSError as error:
@@ -29,6 +30,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(dumps({"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "valid": not findings}))
     else:
         lines = [plain(str(finding)) for finding in report.findings] + [plain(f"{name}: deleted") for name in deleted]
+        lines += [plain(f"{name}: stays, since it is no file: take it away yourself") for name in staying]
         bad = len({finding.file for finding in report.findings})
         print("\n".join([*lines, plain(f"{args.folder}: {len(report.files)} files, {bad or 'none'} with faults (level {args.level})")]))
     return EXIT_FAULT if report.findings else EXIT_OK
@@ -46,7 +48,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--manifest", type=Path, metavar="FILE", help="JSONL with file, bytes and sha256; names files that are missing or too many")
     one.add_argument("--model", help="what the samples must be of: wan21, wan22-5b, or such as wan-z12-s8-t4-p1 (default: either of the first)")
     one.add_argument("--layout", choices=("sections", "whole"), help="the layout they must have (default: either, but one for the folder)")
-    one.add_argument("--delete-bad", action="store_true", help="delete bad samples, so that they are made again; files that are no samples stay")
+    one.add_argument(
+        "--delete-bad", action="store_true", help="delete bad samples, so that they are made again; files that are no samples stay, and so do folders"
+    )
     one.add_argument("--requeue", type=Path, metavar="FILE", help="write a JSONL row for each sample to make again")
     one.add_argument("--json", action="store_true", help="as one line of JSON")
     return parser

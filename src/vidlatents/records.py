@@ -26,7 +26,7 @@ LONGEST_UTTID_BYTES = 200
 SIZES: tuple[Size, ...] = ((480, 1920),)
 """(height, width) that the public producer keeps."""
 THREE_NUMBERS = re.compile(r"([0-9]{1,7})x([0-9]{1,7})x([0-9]{1,7})")
-NAME = re.compile(r"(.+)_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})\.pt", re.DOTALL)
+NAME = re.compile(r"([^.].*)_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})\.pt", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,10 @@ def name_of(sample: Sample) -> str:
 
 
 def parse_name(name: str) -> tuple[str, int, int, int] | None:
-    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores. None for another name."""
+    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores.
+
+    None for another name, such as one with a leading dot.
+    """
     match = NAME.fullmatch(name)
     return None if match is None else (match[1], int(match[2]), int(match[3]), int(match[4]))
 

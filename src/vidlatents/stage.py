@@ -23,7 +23,7 @@ TEXT_VERSION = 1
 """Raised when a change of code changes an embedding's bytes."""
 ENCODE_VERSION = 1
 """Raised when a change of code changes the bytes of a .pt file, or what its row says; CHANGELOG says so."""
-VERIFY_VERSION = 1
+VERIFY_VERSION = 2
 """Raised when verification finds more than before, so that finished files are looked at again."""
 
 MANIFEST_VERSION = 1
