@@ -189,11 +189,24 @@ def check_uttid(uttid: str, where: str) -> str:
         size = len(uttid.encode())
     except UnicodeEncodeError:
         raise SampleRefused("E_UTTID", where, f"{uttid!r}, half a surrogate pair", "text that UTF-8 can hold", uttid=repr(uttid)) from None
-    found = next((said for bad, said in ((not uttid, "an empty uttid"), ("/" in uttid, "a slash"), ("\0" in uttid, "a NUL")) if bad), "")
+    found = next(
+        (
+            said
+            for bad, said in ((not uttid, "an empty uttid"), ("/" in uttid, "a slash"), ("\0" in uttid, "a NUL"), (_controls(uttid), "a control character"))
+            if bad
+        ),
+        "",
+    )
     found = found or ("a leading dot" if uttid.startswith(".") else f"{size} bytes" if size > LONGEST_UTTID_BYTES else "")
     if found:
-        raise SampleRefused("E_UTTID", where, f"{uttid[:60]!r}: {found}", f"1 to {LONGEST_UTTID_BYTES} bytes without / and NUL, no leading dot", uttid=uttid)
+        raise SampleRefused(
+            "E_UTTID", where, f"{uttid[:60]!r}: {found}", f"1 to {LONGEST_UTTID_BYTES} bytes without / and control characters, no leading dot", uttid=uttid
+        )
     return uttid
+
+
+def _controls(text: str) -> bool:
+    return any(unicodedata.category(one) == "Cc" for one in text)
 
 
 def _uttid(fields: RecordFields, path: str | None, cut: tuple[int, ...] | None) -> str:

@@ -17,7 +17,7 @@ from shardwork.tables import Row
 from vidlatents.records import parse_name
 
 PLAN_STEP, TEXT_STEP, ENCODE_STEP, VERIFY_STEP = "plan_latents", "encode_text", "encode_latents", "verify_latents"
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 """Raised when a change of code changes what a plan says of a sample."""
 TEXT_VERSION = 1
 """Raised when a change of code changes an embedding's bytes."""
@@ -26,7 +26,7 @@ ENCODE_VERSION = 1
 VERIFY_VERSION = 2
 """Raised when verification finds more than before, so that finished files are looked at again."""
 
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 """Raised when a change of code changes what is written beside a finished folder."""
 MODEL_VERSION = 1
 """Raised when a change of code changes the weights of tiny models."""

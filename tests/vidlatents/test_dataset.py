@@ -14,7 +14,7 @@ from shardwork.run import write_manifest
 from tests.vidlatents.tiny_models import folder
 from vidlatents.books import named_by_others
 from vidlatents.card import Card
-from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
+from vidlatents.dataset import ADOPTED_NOTE, SAME_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
 from vidlatents.settings import EncodeFlags, SetSettings
 from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, MANIFEST, PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
 
@@ -112,6 +112,12 @@ def test_one_tiny_sample_makes_the_dataset_tiny_whatever_lies_there_now(place):
 def test_tiny_models_beside_samples_of_others_make_them_not_tiny(place):
     models = Models(replace(NOW.vae, tiny=True), NOW.text)
     assert books(place, [made("a", vae=models.vae.short)], models=models)["tiny"] is False
+
+
+def test_control_videos_that_are_the_rgb_video_are_counted(place):
+    rows = [{**plan("a"), "video_digest": "d", "control_digest": "d"}, {**plan("b"), "video_digest": "d", "control_digest": "e"}]
+    about = About(NOW, EncodeFlags(), SetSettings().plan())
+    assert write_books(rows, [made("a"), made("b")], [passed("a"), passed("b")], place, about)["note"] == f"1 {SAME_NOTE}"
 
 
 def test_adopted_files_are_counted_and_said(place):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from shardwork.jsonio import dumps
+from shardwork.step import Item
 from tests.vidlatents.pairs import full, minimal, sample_of, settings_of, write_pair, write_records
 from vidlatents.codes import SampleRefused
-from vidlatents.plan import PlanSettings, make_plan, plan_sample, report
+from vidlatents.members import fields_of
+from vidlatents.plan import Plan, PlanSettings, make_plan, plan_sample, report
+from vidlatents.plan_step import plan_step
 from vidlatents.read import Probe
 from vidlatents.records import parse_record, read_records
+from vidlatents.settings import SetSettings
 
 DATAPACK = os.environ.get("REELMILL_DATAPACK", "")
 DEFAULT = PlanSettings()
@@ -194,6 +199,22 @@ def test_a_longer_list_of_refusals_is_counted():
 def test_whole_refuses_50_frames_at_the_plan_too(tmp_path):
     with pytest.raises(SampleRefused, match="E_FRAMES_4N1"):
         plan_sample(sample_of(tmp_path, frames=50), (SEEN, SEEN), PlanSettings(layout="whole"))
+
+
+def test_a_rate_beyond_any_float_is_noted():
+    assert row_of(full(fps=10**400))["notes"] == ["record: a rate stated that no video has"]
+
+
+@pytest.mark.parametrize(("same", "notes"), [(True, ["control: the very RGB video"]), (False, [])])
+def test_a_control_video_that_is_the_rgb_video_is_noted_and_counted_and_planned_all_the_same(tmp_path, same, notes):
+    write_pair(tmp_path, "a", 33, 33, (16, 24))
+    if same:
+        shutil.copy(tmp_path / "videos" / "a.mp4", tmp_path / "control_videos" / "a.mp4")
+    roots = {"records": (tmp_path / "videos", tmp_path / "control_videos")}
+    item = Item("a", {"sample": fields_of(sample_of(tmp_path, "a", 33, (16, 24)), "records", roots), "record": {}})
+    row = {**plan_step(SetSettings(), roots).run_item(item), "id": "a", "status": "ok", "code": "ok"}
+    assert row["notes"] == notes
+    assert ("1 samples have their RGB video for a control video" in report(Plan((row,), {}, PlanSettings()))) == same
 
 
 @pytest.mark.skipif(not DATAPACK, reason="REELMILL_DATAPACK names no folder")
