@@ -187,7 +187,7 @@ def test_the_report_gives_each_bucket_its_shape():
 
 def test_an_id_in_the_report_cannot_break_its_line():
     claims = Probe(200, 480, 1920, Fraction(30), 201)
-    text = report(planned(minimal("a\nrefused: b"), look=lambda sample: (claims, SEEN)))
+    text = report(planned(minimal("a\u2028refused: b"), look=lambda sample: (claims, SEEN)))
     assert not any(line.startswith("refused") for line in text.splitlines())
 
 
