@@ -103,8 +103,8 @@ def write_bytes(final: Path, data: bytes) -> None:
 
 
 def retract(path: Path) -> None:
-    """Remove a file that says something is done, for good: after a power cut too."""
-    if path.exists():
+    """Remove a file or link that says something is done, for good: after a power cut too."""
+    if path.exists() or path.is_symlink():
         path.unlink(missing_ok=True)  # another process may have been first
         fsync_path(path.parent)
 

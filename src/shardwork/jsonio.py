@@ -53,6 +53,13 @@ def _finite(text: str) -> float:
     return number
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # Python's own limit, of which it tells in terms of its functions
+        raise ValueError(f"a whole number of {len(text.lstrip('-'))} digits is beyond any that is read") from None
+
+
 def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -64,7 +71,7 @@ def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 def loads(text: str | bytes, where: object = "JSON") -> Json:
     """Return the value of strict JSON text. Raises DataError (bad_json) for anything else, duplicate keys, NaN and numbers beyond float64 included."""
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        return json.loads(text, parse_float=_finite, parse_int=_whole, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
         raise DataError("bad_json", where, str(error), "strict JSON in UTF-8", "mend or remake the file") from error
 

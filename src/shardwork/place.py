@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,8 @@ class Place:
 
     stage : results/<run>/<stage>.   folders : those below it that hold published items.   id_of : the id in a file name, or None for a name
     that is none of the stage's.   before : the place of the stage whose files this one works on, if it is another.   home : where published
-    items stand if not in `stage`, such as a dataset's folder, in which nothing else may lie.
+    items stand if not in `stage`, such as a dataset's folder, in which nothing else may lie.   others : returns the names of published items that another
+    stage has in the same `home`, each with what says so: they are never set aside for want of a row here.
     """
 
     stage: Path
@@ -35,6 +36,7 @@ class Place:
     id_of: Callable[[str], str | None]
     before: Place | None = None
     home: Path | None = None
+    others: Callable[[], Mapping[str, str]] = dict
 
     @property
     def quarantine(self) -> Path:
@@ -130,7 +132,7 @@ def clear_temporary(folder: Path, is_ours: Callable[[str], bool]) -> None:
 
 
 def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool) -> list[Path]:
-    """Set aside published files that no manifest row names, delete what shards left that hold no item any more, and return the former.
+    """Set aside published files that neither a manifest row nor others name, delete what shards left that hold no item any more, and return the former.
 
     A trainer globs a folder and would train on them. Call it when every shard of every step is finished and none is being worked on.
     steps : names of the stage's steps.   live : names of the shards that hold items.   prune : delete what was set aside for ids that no row names.
@@ -138,11 +140,11 @@ def sweep(place: Place, steps: Iterable[str], live: Collection[str], prune: bool
     rows = [row for step in steps for shard in live for row in the_manifest(place, step, shard)]
     named = {Path(os.path.normpath(place.stage / name)) for row in rows for name in row.get("files", ())}
     ids = {row["id"] for row in rows}
-    stale = []
+    stale, others = [], place.others()
     for folder in place.folders:
         clear_temporary(folder, lambda name: place.id_of(name) is not None)
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
-            if entry not in named and place.id_of(entry.name) is not None:
+            if entry not in named and entry.name not in others and place.id_of(entry.name) is not None:
                 stale.append(entry)
                 set_aside(entry, place)
     if prune:

@@ -107,7 +107,11 @@ class _Run:
         """Clear what an earlier run left: temporary files of a killed one, files that no item makes any more."""
         outputs = {path for item in items for path in item.outputs}
         gone = {Path(os.path.normpath(self.place.stage / name)) for entry in self.journal.entries.values() for name in entry.files} - outputs
+        others = self.place.others()
         for path in sorted(path for path in gone if path.exists()):
+            if path.name in others:
+                self.say(f"{path.name}: no row of the table names it, but {others[path.name]} does: it stays")
+                continue
             set_aside(path, self.place)
             self.say(f"{path.name}: {UNNAMED}: set aside in {self.place.quarantine}")
         ours = {path for item in items for path in self.step.written(item)} | gone
@@ -234,8 +238,9 @@ class _Run:
         return row
 
     def clear_places(self, item: Item) -> None:
-        """Set aside what a refused item must not leave among the good files."""
-        for path in item.outputs + (item.watched if self.step.guards else ()):
+        """Set aside what a refused item must not leave among the good files: its outputs, but for those that others have too, and what a guard refused."""
+        others = self.place.others() if any(path.exists() for path in item.outputs) else {}
+        for path in (*(path for path in item.outputs if path.name not in others), *(item.watched if self.step.guards else ())):
             if path.exists():
                 set_aside(path, self.place)
 

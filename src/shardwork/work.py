@@ -105,11 +105,18 @@ class Work:
         return self.step.made_for(item, entry.fingerprint, entry.fields)
 
     def _clear(self, item: Item, expected: bool) -> list[str]:
-        """Set aside what stands in the item's places and is not ours, and return what to say of it.   expected : the journal knows the item."""
+        """Set aside what stands in the item's places and is not ours, and return what to say of it.   expected : the journal knows the item.
+
+        What others have too stands until the item's own is published in its place.
+        """
         present = [path for path in item.outputs if path.exists()]
         missing = [path for path in item.outputs if path not in present] if present or expected else []
         notes = [f"{path.name}: was missing: made again" for path in missing]
+        others = self.place.others() if present else {}
         for path in present:
+            if path.name in others:
+                notes.append(f"{path.name}: is not what {self.step.name} writes now: made again, also for {others[path.name]}")
+                continue
             set_aside(path, self.place)
             reason = "goes with it" if notes else f"is not what {self.step.name} writes now (cut, changed or foreign)"
             notes.append(f"{path.name}: {reason}: set aside in {self.place.quarantine}, made again")

@@ -26,6 +26,7 @@ def _verify(args: argparse.Namespace) -> int:
         looked_at = args.folder
         report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model) if args.model else None, args.layout))
         deleted = delete_bad(args.folder, report) if args.delete_bad else []
+        staying = [name for name in report.bad if name in report.files and name not in deleted] if args.delete_bad else []
         looked_at = args.requeue or args.folder
         if args.requeue is not None:
             write_jsonl(args.requeue, requeue_rows(report))
@@ -37,6 +38,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(dumps({"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "valid": not findings}))
     else:
         lines = [plain(str(finding)) for finding in report.findings] + [plain(f"{name}: deleted") for name in deleted]
+        lines += [plain(f"{name}: stays, since it is no file: take it away yourself") for name in staying]
         lines += [f"to make it again: {HINT_REMADE}"] if deleted else []
         bad = len({finding.file for finding in report.findings})
         print("\n".join([*lines, plain(f"{args.folder}: {len(report.files)} files, {bad or 'none'} with faults (level {args.level})")]))
@@ -55,7 +57,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--manifest", type=Path, metavar="FILE", help="JSONL with file, bytes and sha256; names files that are missing or too many")
     one.add_argument("--model", help="what the samples must be of: wan21, wan22-5b, or such as wan-z12-s8-t4-p1 (default: either of the first)")
     one.add_argument("--layout", choices=("sections", "whole"), help="the layout they must have (default: either, but one for the folder)")
-    one.add_argument("--delete-bad", action="store_true", help=f"delete bad samples; files that are no samples stay. To make them again: {HINT_REMADE}")
+    one.add_argument(
+        "--delete-bad", action="store_true", help=f"delete bad samples; files that are no samples stay, and so do folders. To make them again: {HINT_REMADE}"
+    )
     one.add_argument("--requeue", type=Path, metavar="FILE", help="write a JSONL row for each sample to make again")
     one.add_argument("--json", action="store_true", help="as one line of JSON")
     return parser

@@ -49,7 +49,7 @@ HINTS: dict[str, str] = {
     "E_TYPE": "see docs/latents_format.md for the two forms of a record",
     "E_BUCKET_MISMATCH": "write bucket_key as HEIGHTxWIDTHxFRAMES of the same record, or as a word of your own",
     "E_DUP_OUTPUT": "give each record a uttid of its own, also where case or Unicode form is ignored",
-    "E_UTTID": "take 1 to 200 bytes of UTF-8 without / and NUL that do not begin with a dot",
+    "E_UTTID": "take 1 to 200 bytes of UTF-8 without / and control characters that do not begin with a dot",
     "E_VIDEO_MISSING": "put the video back, or take out the record",
     "E_CONTROL_MISSING": "put the control video back, or take out the record",
     "E_DECODE": "download or encode the video again, or take out the record",

@@ -14,7 +14,10 @@ from vidlatents.buckets import check_frames, check_multiple
 from vidlatents.models import MODELS, ModelKind
 from vidlatents.prompts import MAX_TOKENS
 from vidlatents.records import parse_name
-from vidlatents.store import CONTROL_TYPE, Stored, load_sample
+from vidlatents.store import CONTROL_TYPE, TENSORS, Stored, load_sample
+
+LARGEST_VALUE = 1e4
+"""No value of a latent lies beyond: they are in standard deviations of their channel, where those of videos stay within tens."""
 
 Wrong = tuple[str, str]
 """(found, expected)"""
@@ -39,7 +42,7 @@ def look_inside(path: Path, kind: ModelKind | None, layout: str | None) -> tuple
     size = parse_name(path.name)
     if size is None:
         return None, [(f"the name {path.name}", "uttid_frames_height_width.pt")]
-    wrong = [*_latents_wrong(stored), *_text_wrong(stored), *_rest_wrong(stored, *size[2:])]
+    wrong = [*_shared(stored), *_latents_wrong(stored), *_text_wrong(stored), *_rest_wrong(stored, *size[2:])]
     form, shape_wrong = _form(stored["vae_latent"], size[1:], kind, layout)
     return form, [*shape_wrong, *wrong]
 
@@ -82,10 +85,29 @@ def _tensor_wrong(name: str, value: Any, dtypes: tuple[torch.dtype, ...]) -> Ite
         yield f"{name} holds NaN or infinity", "finite values"
 
 
+def _shared(stored: Stored) -> Iterator[Wrong]:
+    """Yield the tensors that have one storage with an earlier one: a change of one in place would change the other."""
+    owners: dict[int, str] = {}
+    for name in TENSORS:
+        value: Any = stored[name]  # type: ignore[literal-required]
+        if isinstance(value, torch.Tensor) and value.numel():
+            owner = owners.setdefault(value.untyped_storage().data_ptr(), name)
+            if owner != name:
+                yield f"{name} and {owner} in one storage", "each with a storage of its own"
+
+
 def _latents_wrong(stored: Stored) -> Iterator[Wrong]:
     video, control = stored["vae_latent"], stored["control_latent"]
-    yield from _tensor_wrong("vae_latent", video, (torch.float32,))
-    yield from _tensor_wrong("control_latent", control, (torch.float32,))
+    for name, value in (("vae_latent", video), ("control_latent", control)):
+        wrong = [*_tensor_wrong(name, value, (torch.float32,))]
+        yield from wrong
+        if wrong or not value.numel():
+            continue
+        largest = float(value.abs().max())
+        if largest == 0:
+            yield f"{name} holds zeros alone", "the latent of a video, which is never zero throughout"
+        elif largest > LARGEST_VALUE:
+            yield f"{name} with values to {largest:g}", f"normalised values, of which none is beyond {LARGEST_VALUE:g}"
     if isinstance(video, torch.Tensor) and isinstance(control, torch.Tensor) and video.shape != control.shape:
         yield f"control_latent {tuple(control.shape)}", f"{tuple(video.shape)}, as vae_latent"
 
@@ -105,8 +127,11 @@ def _text_wrong(stored: Stored) -> Iterator[Wrong]:
     tokens = int(mask.sum()) if tuple(mask.shape) == (MAX_TOKENS,) else 0
     if tokens < 1 or tokens > MAX_TOKENS or not bool((mask == (torch.arange(MAX_TOKENS) < tokens)).all()):
         yield f"prompt_attention_mask {tuple(mask.shape)} with sum {int(mask.sum())}", f"({MAX_TOKENS},): ones for the tokens, then zeros"
-    elif bool((embed[tokens:] != 0).any()):
+        return
+    if bool((embed[tokens:] != 0).any()):
         yield "prompt_embed is not zero beyond its tokens", f"zeros from row {tokens} on"
+    if empty := int((embed[:tokens] == 0).all(dim=1).sum()):
+        yield f"prompt_embed is zero throughout for {empty} of its {tokens} tokens", "an embedding for each token"
 
 
 def _rest_wrong(stored: Stored, height: int, width: int) -> Iterator[Wrong]:

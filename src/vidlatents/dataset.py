@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardwork.errors import Fault
-from shardwork.jsonio import Json, read_jsonl, write_json, write_jsonl
+from shardwork.jsonio import Json, write_json, write_jsonl
 from shardwork.place import Place
 from shardwork.step import Fields
 from vidlatents.card import Card
 from vidlatents.encode_step import by_id
 from vidlatents.models import kind_named
-from vidlatents.plan import PlanSettings, ignored_by_trainer
+from vidlatents.plan import PlanSettings, ignored_by_trainer, same_video
 from vidlatents.read import RESIZE_RULE
 from vidlatents.settings import EncodeFlags
 from vidlatents.stage import DATASET, FAILURES, MANIFEST, MANIFEST_VERSION
@@ -25,6 +25,7 @@ AGAIN = "run the same command again: what is older than its plan is made anew"
 STALE = "run the same command again: samples of other models are encoded anew"
 ADOPTED_NOTE = "files found without a note were adopted: which autoencoder (a tiny one even), control video, seed and way of drawing they are of is not known"
 TINY_NOTE = "made with tiny models of random weights: good for tests only, never for training"
+SAME_NOTE = "samples have their RGB video for a control video"
 PLANNED = ("bucket_key", "frames", "latent_shape", "notes", "start", "resized", "unread")
 """Fields of the plan that stand in a manifest's row too."""
 
@@ -59,6 +60,8 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
     check_models(rows, about.models)
     failed = failures(planned, encoded, verified)
     adopted, tiny = sum(row["adopted"] for row in rows), _tiny(rows)
+    same = sum(same_video(plans[item]) for item in passed)
+    notes = (TINY_NOTE if tiny else "", f"{adopted} {ADOPTED_NOTE}" if adopted else "", f"{same} {SAME_NOTE}" if same else "")
     folder = place.folders[0]
     facts = {
         **described(about.models, about.flags, about.plan),
@@ -69,7 +72,7 @@ def write_books(planned: Sequence[Fields], encoded: Sequence[Fields], verified: 
         "encoded_frames": sum(row["used"] for row in rows),
         "failed": len(failed),
         "foreign": _foreign(folder, place, rows),
-        "note": "; ".join(filter(None, (TINY_NOTE if tiny else "", f"{adopted} {ADOPTED_NOTE}" if adopted else ""))),
+        "note": "; ".join(filter(None, notes)),
         "ignored_by_trainer": dict(Counter(reason for row in rows for reason in row["ignored"])),
         "samples": len(rows),
         "unread_frames": sum(row["unread"] for row in rows),
@@ -97,9 +100,8 @@ def _tiny(rows: Sequence[Fields]) -> bool | None:
 
 
 def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:
-    """Return the .pt files that neither these rows nor the manifest of another file of records, whose books stand beside these, names."""
-    others = (path for path in place.stage.parent.glob(f"*/{MANIFEST}") if path.parent != place.stage)
-    named = {str(row["file"]) for path in others for row in read_jsonl(path)} | {str(row["file"]) for row in rows}
+    """Return the .pt files that neither these rows nor the manifest of another file of records of the folder names."""
+    named = {*place.others(), *(str(row["file"]) for row in rows)}
     return [name for name in (sample_files(folder) if folder.is_dir() else []) if name not in named]
 
 

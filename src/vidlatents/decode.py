@@ -180,7 +180,10 @@ def _folder_pictures(path: Path, stream: Stream) -> Iterator[Picture]:
     """Yield the pictures of a folder in the order of their names."""
     import PIL.Image
 
-    for name in sorted(one.name for one in path.iterdir() if one.suffix.lower() in PICTURES and not one.name.startswith(".")):
+    names = sorted(one.name for one in path.iterdir() if one.suffix.lower() in PICTURES and not one.name.startswith("."))
+    if not names:
+        raise _refuse(path, "a folder without pictures", "a video, or a folder of .jpg, .png or .webp pictures")
+    for name in names:
         try:
             with PIL.Image.open(path / name) as image:
                 image.load()  # a look at the header would not see a cut picture

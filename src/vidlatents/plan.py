@@ -94,7 +94,9 @@ def notes_of(sample: Sample, probes: tuple[Probe, Probe]) -> list[str]:
     if isinstance(size, dict) and (size.get("height"), size.get("width")) not in ((video.height, video.width), _crop_size(sample)):
         notes.append(f"record: {size.get('height')}x{size.get('width')} stated, {video.height}x{video.width} decoded (height x width)")
     fps = record.get("fps")
-    if isinstance(fps, int | float) and video.fps and abs(float(video.fps) - fps) > 0.001 * fps:
+    if isinstance(fps, int) and abs(fps) > 1e9:
+        notes.append("record: a rate stated that no video has")  # nor any float, perhaps
+    elif isinstance(fps, int | float) and video.fps and abs(float(video.fps) - fps) > 0.001 * fps:
         notes.append(f"record: {fps:g} frames a second stated, {float(video.fps):g} by the container")
     return notes
 
@@ -103,6 +105,11 @@ def _named_in(row: Fields) -> str:
     """Return where a refusal is, with the sample's uttid where it does not say it: a line of records does not."""
     uttid, where = str(row.get("uttid") or ""), str(row["where"])
     return where if uttid in ("", *where.split(": "), Path(where).stem) else f"{where} ({uttid})"
+
+
+def same_video(row: Fields) -> bool:
+    """Whether a sample's control video is its RGB video, byte by byte: odd, and no fault.   row : with the digests of both, where they are known."""
+    return row.get("video_digest") is not None and row["video_digest"] == row.get("control_digest")
 
 
 def _crop_size(sample: Sample) -> tuple[int, int] | None:
@@ -162,6 +169,8 @@ def report(rows: Sequence[Fields], settings: PlanSettings, shards: int, cost: Ma
         lines.append(f"{resized} samples are cut to shape and resized")
     if empty := sum(bool(row["prompt_empty"]) for row in good):
         lines.append(f"{empty} samples have an empty prompt")
+    if same := sum(map(same_video, good)):
+        lines.append(f"{same} samples have their RGB video for a control video")
     lines += [f"note: {row['uttid']}: {note}" for row in good for note in row["notes"]][:most]
     lines += _cost_lines(cost or {})
     bad = [row for row in rows if row["status"] == "quarantined"]

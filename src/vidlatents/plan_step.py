@@ -12,7 +12,7 @@ from shardwork.journal import look
 from shardwork.step import Fields, Item, Step
 from vidlatents.codes import SampleRefused
 from vidlatents.members import Member, Roots, fields_of, sample_from
-from vidlatents.plan import plan_sample
+from vidlatents.plan import plan_sample, same_video
 from vidlatents.prompts import prompt_digest
 from vidlatents.read import MISSING, Probe, check_pair, file_state, probe
 from vidlatents.records import Sample
@@ -48,6 +48,8 @@ def _plan(item: Item, settings: SetSettings, roots: Roots) -> Fields:
     except SampleRefused as error:
         raise SampleRefused(error.code, error.where, error.found, error.expected, error.hint, sample.uttid, error.path or fields["video"]) from error
     digests = {f"{name}_digest": digest_of(path) for name, path in (("video", sample.video), ("control", sample.control))}
+    if same_video(digests):
+        found["notes"] = [*found["notes"], "control: the very RGB video"]
     return {**found, **fields, **digests, "prompt_digest": prompt_digest(sample.prompt)}
 
 

@@ -9,7 +9,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from shardwork.jsonio import read_json, write_json
 from shardwork.place import Place
 from shardwork.run import Options, run_guard, run_shard
 from shardwork.step import Fields, Item
+from vidlatents.books import check_books, held_books, named_by_others
 from vidlatents.buckets import FRAME_BUCKETS, LAYOUTS
 from vidlatents.card import TEXT_PARTS, VAE_PARTS, at_hand, text_card, vae_card
 from vidlatents.dataset import About, Models, lines, write_books
@@ -86,6 +89,11 @@ def produce(args: argparse.Namespace, model: str) -> int:
 
     Raises DataError (exit 2) and Fault (exit 1).
     """
+    with ExitStack() as held:
+        return _produce(args, model, held)
+
+
+def _produce(args: argparse.Namespace, model: str, held: ExitStack) -> int:
     if _rank():
         _say(["latents: one process does all; the workflow works with many"])
         return EXIT_OK
@@ -101,8 +109,11 @@ def produce(args: argparse.Namespace, model: str) -> int:
     books = output.with_name(output.name + ".books")
     check_owner(output, books, model, args.layout)
     plans, texts = plans_place(books / f"{records.stem}.plans"), text_place(books / f"{records.stem}.text")
-    place = latents_place(books / records.stem, output)
+    place = replace(latents_place(books / records.stem, output), others=partial(named_by_others, books / records.stem))
+    check_books(place, records)
     models = None if args.dry_run else _models(args, model, books / "models")  # before all videos are decoded: a missing one ends the run at once
+    if not args.dry_run:
+        held.enter_context(held_books(place, records))
     redo = _redo(place, args.append_mode or args.dry_run)
     options = Options(args.dataloader_num_workers, redo=redo, full=args.verify == "full")
     rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)

@@ -26,7 +26,7 @@ LONGEST_UTTID_BYTES = 200
 SIZES: tuple[Size, ...] = ((480, 1920),)
 """(height, width) that the public producer keeps."""
 THREE_NUMBERS = re.compile(r"([0-9]{1,7})x([0-9]{1,7})x([0-9]{1,7})")
-NAME = re.compile(r"(.+)_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})\.pt", re.DOTALL)
+NAME = re.compile(r"([^.].*)_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})_([1-9][0-9]{0,6})\.pt", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,10 @@ def name_of(sample: Sample) -> str:
 
 
 def parse_name(name: str) -> tuple[str, int, int, int] | None:
-    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores. None for another name."""
+    """Return (uttid, num_frame, height, width) of a file's name, read from the right, since a uttid may hold underscores.
+
+    None for another name, such as one with a leading dot.
+    """
     match = NAME.fullmatch(name)
     return None if match is None else (match[1], int(match[2]), int(match[3]), int(match[4]))
 
@@ -186,11 +189,24 @@ def check_uttid(uttid: str, where: str) -> str:
         size = len(uttid.encode())
     except UnicodeEncodeError:
         raise SampleRefused("E_UTTID", where, f"{uttid!r}, half a surrogate pair", "text that UTF-8 can hold", uttid=repr(uttid)) from None
-    found = next((said for bad, said in ((not uttid, "an empty uttid"), ("/" in uttid, "a slash"), ("\0" in uttid, "a NUL")) if bad), "")
+    found = next(
+        (
+            said
+            for bad, said in ((not uttid, "an empty uttid"), ("/" in uttid, "a slash"), ("\0" in uttid, "a NUL"), (_controls(uttid), "a control character"))
+            if bad
+        ),
+        "",
+    )
     found = found or ("a leading dot" if uttid.startswith(".") else f"{size} bytes" if size > LONGEST_UTTID_BYTES else "")
     if found:
-        raise SampleRefused("E_UTTID", where, f"{uttid[:60]!r}: {found}", f"1 to {LONGEST_UTTID_BYTES} bytes without / and NUL, no leading dot", uttid=uttid)
+        raise SampleRefused(
+            "E_UTTID", where, f"{uttid[:60]!r}: {found}", f"1 to {LONGEST_UTTID_BYTES} bytes without / and control characters, no leading dot", uttid=uttid
+        )
     return uttid
+
+
+def _controls(text: str) -> bool:
+    return any(unicodedata.category(one) == "Cc" for one in text)
 
 
 def _uttid(fields: RecordFields, path: str | None, cut: tuple[int, ...] | None) -> str:

@@ -166,7 +166,7 @@ def _look_at(path: Path, look: Look) -> tuple[list[Finding], Form | None]:
 def _bytes_wrong(path: Path, look: Look) -> Iterator[tuple[str, str, str]]:
     """Yield (code, found, expected) of what the file's bytes show, before anything is loaded."""
     if not path.is_file():
-        yield "E_FILE_SIZE", "no regular file", "a file"
+        yield "E_FILE_SIZE", "a folder" if path.is_dir() else "a link that leads nowhere" if path.is_symlink() else "no regular file", "a file"
         return
     size = path.stat().st_size
     if size < LEAST_BYTES:
@@ -222,11 +222,12 @@ def _offset_fault(error: OSError) -> str:
 
 
 def delete_bad(folder: Path, report: Report) -> list[str]:
-    """Delete the bad samples of a report and return their names; files that are no samples stay: they are somebody's.
+    """Delete the bad samples of a report and return their names; files that are no samples stay: they are somebody's. So do folders, whatever their names.
 
     folder : the one that was looked at.   report : only what was found in the folder is deleted, whatever else a manifest names.
     """
-    names = [name for name in report.bad if name in report.files and (folder / name).is_file()]
+    here = {name: folder / name for name in report.bad if name in report.files}
+    names = [name for name, path in here.items() if path.is_file() or path.is_symlink()]
     for name in names:
         retract(folder / name)
     return names

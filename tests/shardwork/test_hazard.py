@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardwork.errors import Fault
-from shardwork.files import temp_path, write_bytes
+from shardwork.files import make_folder, temp_path, write_bytes
 from shardwork.place import Place
 from shardwork.pool import Limits, run_tasks
 from shardwork.run import Options, run_shard
@@ -26,6 +26,7 @@ def misbehave(item: Item, folder: Path) -> Fields:
     first = not (folder / item.id).exists()
     (folder / item.id).touch()
     if kind in ("crash", "hang", "killed"):
+        make_folder(item.outputs[0].parent)
         temp_path(item.outputs[0]).write_bytes(b"half")
     if kind in ("crash", "hang") and (times == "always" or first):
         if kind == "crash":

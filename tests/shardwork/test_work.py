@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -315,6 +315,11 @@ def test_sweep_sets_aside_what_no_row_names_and_leaves_what_is_not_ours(tmp_path
     assert sorted(os.listdir(tmp_path / "out")) == ["a.toy", "notes.txt"]
     assert (tmp_path / "quarantine" / "out" / "b.toy").read_text() == "b.toy"
     assert [path.name for path in tmp_path.glob("shards/*/*")] == ["0000-of-0001.k.jsonl"]
+
+
+def test_sweep_leaves_what_others_have_in_the_same_folder(tmp_path: Path) -> None:
+    place = replace(make_stage(tmp_path), others=partial(dict, {"b.toy": "another's manifest"}))
+    assert sweep(place, ["s"], ["0000-of-0001"], prune=False) == [] and (tmp_path / "out" / "b.toy").exists()
 
 
 def test_sweep_with_prune_deletes_only_files_of_removed_ids(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from shardwork.errors import Fault
 from shardwork.jsonio import read_json, read_jsonl, write_jsonl
 from shardwork.run import write_manifest
 from tests.vidlatents.tiny_models import folder
+from vidlatents.books import named_by_others
 from vidlatents.card import Card
-from vidlatents.dataset import ADOPTED_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
+from vidlatents.dataset import ADOPTED_NOTE, SAME_NOTE, TINY_NOTE, About, Models, described, failures, lines, write_books
 from vidlatents.read import RESIZE_RULE
 from vidlatents.settings import EncodeFlags, SetSettings
 from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, MANIFEST, PLAN_STEP, TEXT_SHARD, TEXT_STEP, VERIFY_STEP, latents_place, plans_place, text_place
@@ -129,6 +131,12 @@ def test_tiny_models_beside_samples_of_others_make_them_not_tiny(place):
     assert books(place, [made("a", vae=models.vae.short)], models=models)["tiny"] is False
 
 
+def test_control_videos_that_are_the_rgb_video_are_counted(place):
+    rows = [{**plan("a"), "video_digest": "d", "control_digest": "d"}, {**plan("b"), "video_digest": "d", "control_digest": "e"}]
+    about = About(NOW, EncodeFlags(), SetSettings().plan())
+    assert write_books(rows, [made("a"), made("b")], [passed("a"), passed("b")], place, about)["note"] == f"1 {SAME_NOTE}"
+
+
 def test_adopted_files_are_counted_and_said(place):
     facts = books(place, [made("a", adopted=1, vae=None, tiling=None), made("b")])
     assert (facts["adopted"], facts["note"]) == (1, f"1 {ADOPTED_NOTE}")
@@ -162,6 +170,7 @@ def test_a_foreign_pt_file_is_named(place):
     for name in ("model.pt", "a_33_16_24.pt", "copy_33_16_24.pt", "of_others_33_16_24.pt"):
         (place.folders[0] / name).write_bytes(b"x")
     write_jsonl(place.stage.parent / "others" / MANIFEST, [{"file": "of_others_33_16_24.pt"}])
+    place = replace(place, others=partial(named_by_others, place.stage))
     assert books(place, [made("a")])["foreign"] == ["copy_33_16_24.pt", "model.pt"]
 
 

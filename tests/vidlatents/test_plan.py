@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from shardwork.errors import Fault
 from shardwork.jsonio import dumps
 from shardwork.place import the_manifest
 from shardwork.run import Options, run_shard
+from shardwork.step import Item
 from tests.vidlatents.pairs import count_digests, full, minimal, sample_of, settings_of, write_pair, write_records
 from vidlatents import plan_step
 from vidlatents.codes import SampleRefused
-from vidlatents.members import record_members
+from vidlatents.members import fields_of, record_members
 from vidlatents.plan import PlanSettings, plan_sample, report
 from vidlatents.read import Probe
 from vidlatents.records import parse_record, read_records
@@ -193,7 +195,7 @@ def test_the_report_says_what_is_dropped_and_refused(planned):
     text = report(planned(minimal(frames=49), minimal("b", 121), {"uttid": "c"}), DEFAULT, 1)
     assert "3 samples: 2 pass, 1 refused" in text
     assert "38 of 170 bucket frames are dropped" in text
-    assert "refused: r.jsonl:3: " in text and "[E_FIELD]" in text
+    assert "refused: r.jsonl:3 (c): " in text and "[E_FIELD]" in text
 
 
 def test_what_an_earlier_step_refused_is_counted_by_itself():
@@ -206,7 +208,7 @@ def test_the_report_gives_each_bucket_its_shape():
 
 
 def test_an_id_in_the_report_cannot_break_its_line():
-    row = row_of(minimal("a\nrefused: b"), (Probe(200, 480, 1920, Fraction(30), 201), SEEN))
+    row = row_of(minimal("a\u2028refused: b"), (Probe(200, 480, 1920, Fraction(30), 201), SEEN))
     text = report([{**row, "status": "ok"}], DEFAULT, 1)
     assert "note: a" in text and not any(line.startswith("refused") for line in text.splitlines())
 
@@ -219,6 +221,22 @@ def test_a_longer_list_of_refusals_is_counted(planned):
 def test_whole_refuses_50_frames_at_the_plan_too(tmp_path):
     with pytest.raises(SampleRefused, match="E_FRAMES_4N1"):
         plan_sample(sample_of(tmp_path, frames=50), (SEEN, SEEN), PlanSettings(layout="whole"))
+
+
+def test_a_rate_beyond_any_float_is_noted():
+    assert row_of(full(fps=10**400))["notes"] == ["record: a rate stated that no video has"]
+
+
+@pytest.mark.parametrize(("same", "notes"), [(True, ["control: the very RGB video"]), (False, [])])
+def test_a_control_video_that_is_the_rgb_video_is_noted_and_counted_and_planned_all_the_same(tmp_path, same, notes):
+    write_pair(tmp_path, "a", 33, 33, (16, 24))
+    if same:
+        shutil.copy(tmp_path / "videos" / "a.mp4", tmp_path / "control_videos" / "a.mp4")
+    roots = {"records": (tmp_path / "videos", tmp_path / "control_videos")}
+    item = Item("a", {"sample": fields_of(sample_of(tmp_path, "a", 33, (16, 24)), "records", roots), "record": {}})
+    row = {**plan_step.plan_step(SetSettings(), roots).run_item(item), "id": "a", "status": "ok", "code": "ok"}
+    assert row["notes"] == notes
+    assert ("1 samples have their RGB video for a control video" in report([row], DEFAULT, 1)) == same
 
 
 @pytest.mark.skipif(not DATAPACK, reason="REELMILL_DATAPACK names no folder")

@@ -260,7 +260,7 @@ def test_a_cut_picture_is_refused(tmp_path, length):
 
 
 def test_an_empty_folder_is_no_video(tmp_path):
-    assert refused(probe, tmp_path).found == "no frame decodes"
+    assert refused(probe, tmp_path).found == "a folder without pictures"
 
 
 @pytest.mark.parametrize(("matrix", "rgb"), [(1, (250.2, 90.8, 40.8)), (5, (236.0, 77.4, 44.4)), (2, (236.0, 77.4, 44.4))])

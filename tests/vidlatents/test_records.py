@@ -114,7 +114,14 @@ def test_a_uttid_of_any_other_kind_makes_a_name_that_reads_back(uttid):
     assert parse_name(name_of(parse_record(minimal(uttid), settings_of(), "r:1"))) == (uttid, 49, 480, 1920)
 
 
-@pytest.mark.parametrize("uttid", ["", "a/b", "../x", "a\0b", ".hidden", "a" * 201, "\u00e9" * 101, "\ud800"])
+def test_a_number_of_thousands_of_digits_is_refused_in_words_of_ours(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"uttid":"a","fps":-' + "1" * 5000 + "}\n")
+    (error,) = read_records(path, settings_of()).refused
+    assert error.code == "E_JSON" and "5000 digits" in error.found and "sys." not in str(error)
+
+
+@pytest.mark.parametrize("uttid", ["", "a/b", "../x", "a\0b", "a\nb", "a\x7f", "\x85a", ".hidden", "a" * 201, "\u00e9" * 101, "\ud800"])
 def test_a_uttid_that_can_be_no_file_name_is_refused(uttid):
     assert refused(minimal(uttid)).code == "E_UTTID"
 

@@ -221,7 +221,7 @@ def test_of_a_kind_that_was_not_released_the_cost_is_not_known_without_its_confi
     rows = [{**own_row_of(120), "status": "ok", "id": "v", "height": 64, "width": 64}]
     taken = cost_by_bucket(rows, EncodeFlags(model="wan-z12-s8-t4-p1"), where)
     text = whole_report(rows, [shard_name(0, 1)], PlanSettings(), taken)
-    assert f"cost: not known: no configuration of {where} is here, and none of wan-z12-s8-t4-p1 was released\n" in text and "1 to encode" in text
+    assert f"cost: not known: no configuration of {where} is here, and none of wan-z12-s8-t4-p1 was released\n" in text and "1 pass" in text
 
 
 @pytest.mark.parametrize("damage", ["{", "[]"], ids=["cut", "no object"])

@@ -164,6 +164,12 @@ def test_a_further_key_is_named(sample):
         (lambda s: {"vae_latent": s["vae_latent"].fill_(float("nan"))}, "vae_latent holds NaN"),
         (lambda s: {"control_latent": s["control_latent"] / 0}, "control_latent holds NaN or infinity"),
         (lambda s: {"vae_latent": torch.stack([s["vae_latent"]] * 8)[0]}, "vae_latent is a part"),
+        (lambda s: dict.fromkeys(("vae_latent", "control_latent"), s["vae_latent"]), "control_latent and vae_latent in one storage"),
+        (lambda s: {"vae_latent": s["vae_latent"] * 0}, "vae_latent holds zeros alone"),
+        (lambda s: {"control_latent": s["control_latent"] * 0}, "control_latent holds zeros alone"),
+        (lambda s: {"vae_latent": s["vae_latent"].index_fill(4, torch.tensor([2]), -10001)}, "vae_latent with values to 10001"),
+        (lambda s: {"prompt_embed": s["prompt_embed"] * 0}, "zero throughout for 5 of its 5 tokens"),
+        (lambda s: {"prompt_embed": s["prompt_embed"].index_fill(0, torch.tensor([2]), 0)}, "zero throughout for 1 of its 5 tokens"),
         (lambda s: {"control_latent": s["control_latent"][:, :, :5].clone()}, "control_latent (1, 16, 5, 4, 6)"),
         (lambda s: {"prompt_embed": s["prompt_embed"].half()}, "prompt_embed of float16"),
         (lambda s: {"prompt_embed": s["prompt_embed"] + 1}, "not zero beyond"),
@@ -244,6 +250,26 @@ def test_a_pickle_that_would_run_code_is_named_unrun(sample):
 
     torch.save({"vae_latent": Evil(), "x": torch.zeros(500)}, sample)
     assert codes(sample) == ["E_FILE_LOAD"] and not (sample.parent / "ran").exists()
+
+
+def test_a_latent_with_values_that_are_zero_or_large_is_whole(sample):
+    resave(sample, vae_latent=load_sample(sample)["vae_latent"].index_fill(4, torch.tensor([2]), 0).index_fill(4, torch.tensor([3]), 1e4))
+    assert codes(sample) == []
+
+
+def test_a_name_with_a_leading_dot_is_no_sample_of_ours(sample):
+    sample.rename(sample.with_name(f".{NAME}"))
+    assert [finding.code for finding in verify_folder(sample.parent, Look()).findings] == ["E_FILE_EXTRA"]
+
+
+def test_bad_links_are_deleted_and_folders_stay_and_are_named(sample, tmp_path, capsys):
+    sample.with_name("link_49_32_48.pt").symlink_to("/nowhere")
+    sample.with_name("linked_49_32_48.pt").symlink_to(tmp_path)
+    sample.with_name("folder_49_32_48.pt").mkdir()
+    assert main(["verify", str(sample.parent), "--delete-bad"]) == 1
+    assert {path.name for path in sample.parent.iterdir()} == {NAME, "folder_49_32_48.pt"} and sample.exists() and tmp_path.exists()
+    said = capsys.readouterr().out
+    assert "folder_49_32_48.pt: stays" in said and "link_49_32_48.pt: a link that leads nowhere, expected a file" in said
 
 
 def test_bad_samples_are_deleted_and_foreign_files_stay(sample):
