@@ -43,7 +43,7 @@ def main(args) -> int:
     made_for = SetSettings(model=settings.model, layout=settings.layout, start=args.start).plan(trainer=command.settings_from(args, TrainerFlags))
     try:
         facts = write_books(planned, encoded, verified, place, About(models, settings, made_for))
-    except Fault:  # so that the same command encodes with the models that lie there
+    except Fault:  # so that the same command encodes by the plans and models that lie there
         retract_manifests(text_place(args.books / "text"), TEXT_STEP, TEXT_SHARD)
         for shard in names(args.shards):
             retract_manifests(place, ENCODE_STEP, shard)

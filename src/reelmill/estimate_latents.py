@@ -25,7 +25,7 @@ TERA_FLOPS = {"wan21": 157 / (480 * 1920), "wan22-5b": 108 / (480 * 1920)}
 values (vidlatents.cost)."""
 BYTES_PER_PIXEL = 22 * 1024
 """Memory for each pixel of a picture in float32, measured with Wan2.1's autoencoder."""
-WEIGHT_BYTES = {"wan21": 0.6e9, "wan22-5b": 2.9e9}
+WEIGHT_BYTES = {"wan21": 0.5e9, "wan22-5b": 2.8e9}
 TEXT_BYTES = 11.4e9
 """The text encoder of Wan in bfloat16: 5.7 thousand million numbers."""
 SHAPES = {"wan21": (16, 8, 4), "wan22-5b": (48, 16, 4)}

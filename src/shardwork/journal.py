@@ -85,7 +85,7 @@ def _without_digest(seen: Seen | None) -> Seen:
 
 @dataclass(slots=True)
 class Journal:
-    """The finished items of one step and shard; the last line for an id counts."""
+    """The finished items of one step and shard, and those that a guard refused; the last line for an id counts."""
 
     path: Path
     entries: dict[str, Entry] = field(default_factory=dict)

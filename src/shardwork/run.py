@@ -110,7 +110,7 @@ class _Run:
         others = self.place.others()
         for path in sorted(path for path in gone if path.exists()):
             if path.name in others:
-                self.say(f"{path.name}: no row of the table names it, but {others[path.name]} does: it stays")
+                self.say(f"{path.name}: {UNNAMED} here, but {others[path.name]} names it: it stays")
                 continue
             set_aside(path, self.place)
             self.say(f"{path.name}: {UNNAMED}: set aside in {self.place.quarantine}")
@@ -230,7 +230,10 @@ class _Run:
         return self.row(entry)
 
     def refuse(self, item: Item, error: DataError) -> Fields:
-        """Return the row of a refused item, whose files are set aside. What a guard sets aside it notes before, so that the next run does not miss it."""
+        """Return the row of a refused item, whose files are set aside.
+
+        What a guard sets aside it notes before, so that the next run does not miss it; what it has made of the item before is then known by `adopt` alone.
+        """
         row = quarantined(item.id, error)
         if self.step.guards and item.watched:
             self.journal.add(Entry(item.id, item.fingerprint, {}, {}, {REFUSED: row}))

@@ -98,6 +98,7 @@ class Step:
     run_item : publishes the item's outputs and returns its fields; a DataError is the item's verdict, a Fault or anything else a fault.
     Runs in another process, so it must be picklable.   adopt : verifies existing outputs whole and returns the fields that `run_item` would,
     or None if they are not what this step would make.   guards : a step that checks its items' watched files; those it refuses are set aside.
+    Its items have no sources, which would bring a refused one back.
     hazard : what a program that the step runs may do to an item, or None.   whole : a quick look at a finished output of the right size and time, beyond
     both: one that it refuses is compared by its digest and made again; None for none.   note : where the step keeps a note of an item elsewhere than among
     its outputs: what a killed run left half-written there is cleared as theirs is; None for none.   holds : whether what `run_item` said of an item is what

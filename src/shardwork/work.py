@@ -115,7 +115,7 @@ class Work:
         others = self.place.others() if present else {}
         for path in present:
             if path.name in others:
-                notes.append(f"{path.name}: is not what {self.step.name} writes now: made again, also for {others[path.name]}")
+                notes.append(f"{path.name}: is not what {self.step.name} writes now: made again in its place, which {others[path.name]} names too")
                 continue
             set_aside(path, self.place)
             reason = "goes with it" if notes else f"is not what {self.step.name} writes now (cut, changed or foreign)"

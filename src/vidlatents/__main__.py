@@ -19,9 +19,8 @@ def _verify(args: argparse.Namespace) -> int:
     if args.manifest is not None and not args.manifest.exists():
         hint = "correct the path; a run writes it when all its samples have their verdict, so that one that has not ended has none yet"
         raise DataError("missing_file", args.manifest, "no such file", "the manifest that a run wrote", hint)
-    looked_at = args.folder
+    looked_at = args.manifest or args.folder
     try:
-        looked_at = args.manifest or args.folder
         manifest = None if args.manifest is None else read_manifest(args.manifest)
         looked_at = args.folder
         report = verify_folder(args.folder, Look(args.level, manifest, kind_named(args.model) if args.model else None, args.layout))
@@ -35,7 +34,8 @@ def _verify(args: argparse.Namespace) -> int:
         return EXIT_BAD_INPUT
     if args.json:
         findings = [finding_as_json(finding) for finding in report.findings]
-        print(dumps({"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "valid": not findings}))
+        facts = {"deleted": deleted, "files": len(report.files), "findings": findings, "level": args.level, "staying": staying, "valid": not findings}
+        print(dumps(facts))
     else:
         lines = [plain(str(finding)) for finding in report.findings] + [plain(f"{name}: deleted") for name in deleted]
         lines += [plain(f"{name}: stays, since it is no file: take it away yourself") for name in staying]

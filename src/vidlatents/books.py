@@ -12,7 +12,7 @@ from shardwork.errors import DataError
 from shardwork.jsonio import read_json, read_jsonl, write_json
 from shardwork.locks import held_lock
 from shardwork.place import Place
-from vidlatents.stage import ENCODE_STEP, MANIFEST, TEXT_SHARD
+from vidlatents.stage import ENCODE_STEP, MANIFEST, ONE_SHARD
 
 OWNER = "records.json"
 """The note of the file of records that books are of: its path, relative to theirs."""
@@ -24,7 +24,7 @@ def check_books(place: Place, records: Path) -> None:
     place : of the latents.   records : a file that is there. Books of a file that is gone, of none that is known, or without a sample are taken over.
     """
     note = place.stage / OWNER
-    if not note.exists() or not place.journal(ENCODE_STEP, TEXT_SHARD).exists():
+    if not note.exists() or not place.journal(ENCODE_STEP, ONE_SHARD).exists():
         return
     other = Path(os.path.normpath(Path(os.path.realpath(place.stage), str(read_json(note)["records"]))))
     if other.exists() and other != _real(records) and not other.samefile(records):

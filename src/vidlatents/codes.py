@@ -38,7 +38,7 @@ CODES: dict[str, str] = {
 }
 """Code -> what it means, in one sentence. Source: latents spec, "Structure of the work"; E_FILE_* are the levels of verification."""
 
-HINT_REMADE = "run the front door (scripts/get_short-latents-*.py) as before, or the workflow with --config verify=full"
+HINT_REMADE = "run scripts/get_short-latents-*.py as before, or the workflow with --config verify=full"
 """What makes a file that was taken away again. The workflow without it looks at no job whose manifest stands."""
 HINT_REMAKE = f"take the file away (verify --delete-bad), then {HINT_REMADE}"
 """What to do about a file that is not what was written."""
@@ -49,7 +49,7 @@ HINTS: dict[str, str] = {
     "E_TYPE": "see docs/latents_format.md for the two forms of a record",
     "E_BUCKET_MISMATCH": "write bucket_key as HEIGHTxWIDTHxFRAMES of the same record, or as a word of your own",
     "E_DUP_OUTPUT": "give each record a uttid of its own, also where case or Unicode form is ignored",
-    "E_UTTID": "take 1 to 200 bytes of UTF-8 without / and control characters that do not begin with a dot",
+    "E_UTTID": "take 1 to 200 bytes of UTF-8, without / and without control characters, that begin with no dot",
     "E_VIDEO_MISSING": "put the video back, or take out the record",
     "E_CONTROL_MISSING": "put the control video back, or take out the record",
     "E_DECODE": "download or encode the video again, or take out the record",
@@ -67,7 +67,8 @@ HINTS: dict[str, str] = {
     "E_DISK": "free disk space, then run the same command",
     "E_OOM": "set a memory budget, so that the frames are tiled",
     "E_FILE_EXTRA": "move it out of the folder: loaders read every .pt in it",
-    **dict.fromkeys(("E_FILE_MISSING", "E_FILE_SIZE", "E_FILE_ZIP", "E_FILE_CRC", "E_FILE_LOAD", "E_FILE_CONTENT", "E_FILE_DIGEST"), HINT_REMAKE),
+    "E_FILE_MISSING": HINT_REMADE,
+    **dict.fromkeys(("E_FILE_SIZE", "E_FILE_ZIP", "E_FILE_CRC", "E_FILE_LOAD", "E_FILE_CONTENT", "E_FILE_DIGEST"), HINT_REMAKE),
 }
 """Code -> what to do."""
 

@@ -108,6 +108,8 @@ def _foreign(folder: Path, place: Place, rows: Sequence[Fields]) -> list[str]:
 def check_follows(earlier: Sequence[Fields], later: Sequence[Fields]) -> None:
     """Raise Fault (fault_stale) unless a step worked on what the step before it says now: what that one passed, and nothing else."""
     rows = by_id(later)
+    if strange := sorted(rows.keys() - by_id(earlier).keys()):
+        raise Fault("fault_stale", strange[0], rows[strange[0]]["code"], "a row of the step before", AGAIN)
     for row in earlier:
         if (found := rows.get(str(row["id"]))) is None or (found["status"] == "upstream") != (row["status"] != "ok"):
             said = found["code"] if found else "no row"

@@ -114,7 +114,7 @@ def check_ids(rows: Iterable[Row]) -> list[Row]:
     for row in held:
         if (first := seen.get(row["id"])) is not None:
             found = f"twice in {first}" if first == row["source"] else f"in {first} and in {row['source']}"
-            raise DataError("duplicate_id", repr(row["id"]), found, "one sample an id", "rename the record's uttid")
+            raise DataError("duplicate_id", repr(row["id"]), found, "one sample an id", "give each an id of its own")
         seen[row["id"]] = row["source"]
     return held
 

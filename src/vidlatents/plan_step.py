@@ -56,7 +56,7 @@ def _plan(item: Item, settings: SetSettings, roots: Roots) -> Fields:
 def _probes(sample: Sample, fields: Fields, roots: Roots) -> tuple[Probe, Probe]:
     """Return what both videos of a sample are, which match. A refusal of one of them names its folder too: both often have one name.
 
-    Raises SampleRefused as `read.probe_pair` does.
+    Raises SampleRefused as `read.probe` and `read.check_pair` do.
     """
     found = []
     for name, path, root in zip(("video", "control"), (sample.video, sample.control), roots[fields["source"]], strict=True):

@@ -33,12 +33,10 @@ from vidlatents.plan_step import plan_items, plan_step, planned
 from vidlatents.records import MISSING_PROMPT, STARTS, parse_name, read_records
 from vidlatents.room import check_room, embeddings_need, samples_need
 from vidlatents.settings import DEVICES, DTYPES, HOWS, TEXT_DTYPES, EncodeFlags, SetSettings
-from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, PLAN_STEP, TEXT_SHARD, latents_place, output_of, plans_place, text_place
+from vidlatents.stage import DATASET, ENCODE_STEP, FAILURES, ONE_SHARD, PLAN_STEP, latents_place, output_of, plans_place, text_place
 from vidlatents.text_step import TextModel, text_items, text_step, truncations
 from vidlatents.verify import LEVELS, sample_files
 from vidlatents.verify_step import verify_items, verify_step
-
-SHARD = "0000-of-0001"
 
 
 def arguments(doc: str | None, model: str, output: str) -> argparse.ArgumentParser:
@@ -116,12 +114,12 @@ def _produce(args: argparse.Namespace, model: str, held: ExitStack) -> int:
         held.enter_context(held_books(place, records))
     redo = _redo(place, args.append_mode or args.dry_run)
     options = Options(args.dataloader_num_workers, redo=redo, full=args.verify == "full")
-    rows = run_shard(plan_step(settings, roots), SHARD, plan_items(members, roots), plans, options)
+    rows = run_shard(plan_step(settings, roots), ONE_SHARD, plan_items(members, roots), plans, options)
     good = planned(rows)
     new = args.dry_run or not args.append_mode or any(not output_of(place, row["name"]).exists() for row in good)
     # counted only where something is to be encoded: that takes a second or two a bucket
     where = models.vae if models else args.pretrained_model_name_or_path
-    _say(whole_report(rows, [SHARD], settings.plan(), cost_by_bucket(good, flags, where) if new else {}).splitlines())
+    _say(whole_report(rows, [ONE_SHARD], settings.plan(), cost_by_bucket(good, flags, where) if new else {}).splitlines())
     if not good:
         raise DataError("E_FIELD", records.name, f"no sample of {len(rows)} can be encoded", "at least one", "see the refusals above")
     if models is None:
@@ -136,7 +134,7 @@ def _produce(args: argparse.Namespace, model: str, held: ExitStack) -> int:
         write_json(_redo_file(place), redo)  # from here on all is made again, whatever ends this run
     done = _encoded(rows, items, encoder, text, options)
     step = verify_step(args.level, model, args.layout)
-    verified = run_guard(step, SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
+    verified = run_guard(step, ONE_SHARD, lambda made: verify_items(made, place), ENCODE_STEP, place, options)
     facts = write_books(rows, done, verified, place, About(cards, flags, settings.plan()))
     _say(lines(facts, args.output_root))
     if facts["failed"]:
@@ -165,10 +163,10 @@ def _encoded(rows: Sequence[Fields], items: Sequence[Item], encoder: Encoder, te
     rows : of plan_latents.   items : of encode_text.
     """
     one = Options(1, redo=options.redo, full=options.full)
-    embedded = run_shard(text_step(text, encoder.threads), TEXT_SHARD, items, encoder.texts, one)
+    embedded = run_shard(text_step(text, encoder.threads), ONE_SHARD, items, encoder.texts, one)
     for warning in truncations(embedded, rows):
         _say([f"warning: {warning}"])
-    return run_guard(encoder.step(), SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder), PLAN_STEP, encoder.place, one)
+    return run_guard(encoder.step(), ONE_SHARD, lambda plans: encode_items(plans, by_id(embedded), encoder), PLAN_STEP, encoder.place, one)
 
 
 def _rank() -> int:

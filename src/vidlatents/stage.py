@@ -33,7 +33,7 @@ MODEL_VERSION = 1
 
 STEPS = (PLAN_STEP, ENCODE_STEP, VERIFY_STEP)
 """Steps of a folder's work shards, in their order; between the first two the prompts of all folders are encoded, in one work shard."""
-TEXT_SHARD = "0000-of-0001"
+TEXT_SHARD = ONE_SHARD = "0000-of-0001"
 TINY = "tiny"
 """Weights of this name are random and made on the spot."""
 MANIFEST, DATASET, FAILURES = "manifest.jsonl", "dataset.json", "failures.jsonl"

@@ -21,7 +21,7 @@ from shardwork.errors import DataError
 from shardwork.files import retract
 from shardwork.jsonio import Json, read_jsonl
 from shardwork.watched import WatchedFile
-from vidlatents.codes import HINT_REMAKE
+from vidlatents.codes import HINTS
 from vidlatents.models import ModelKind
 from vidlatents.records import parse_name
 
@@ -246,4 +246,4 @@ def requeue_rows(report: Report) -> list[dict[str, Json]]:
 
 def finding_as_json(finding: Finding) -> dict[str, Json]:
     """Return a finding ready for JSON."""
-    return {"code": finding.code, "expected": finding.expected, "file": finding.file, "found": finding.found, "hint": HINT_REMAKE}
+    return {"code": finding.code, "expected": finding.expected, "file": finding.file, "found": finding.found, "hint": HINTS[finding.code]}
