@@ -6,13 +6,8 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
-import hypothesis
 import numpy as np
 import pytest
-
-# No test depends on the clock: the machine may be busy.
-hypothesis.settings.register_profile("eventvox", deadline=None, database=None)
-hypothesis.settings.load_profile("eventvox")
 
 
 def moving_frames(count, height=24, width=32, seed=0):
