@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -105,7 +105,7 @@ def _death(worker: _Worker[T], name: str, limits: Limits) -> Fault:
 
 def run_tasks(
     work: Callable[[T], R], tasks: Sequence[T], workers: int, name_of: Callable[[T], str], limits: Limits = Limits()
-) -> Iterator[tuple[T, R | Fault]]:
+) -> Generator[tuple[T, R | Fault], None, None]:
     """Yield each task with its result, in the order they finish; a task whose worker dies or takes too long gives a Fault.
 
     workers : processes; 0 works in this process (no isolation, no limits; for debugging). A worker that dies is replaced.   name_of : what a fault
@@ -136,7 +136,7 @@ def run_tasks(
 
 def _hear(
     worker: _Worker[T], live: list[_Worker[T]], todo: list[T], work: Callable[[T], R], name_of: Callable[[T], str], limits: Limits
-) -> Iterator[tuple[T, R | Fault]]:
+) -> Generator[tuple[T, R | Fault], None, None]:
     """Take what one worker has to say, give it its next task first, then yield the result."""
     task, heard = worker.task, False
     result: Any = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,6 +90,14 @@ def name_of(task: Task) -> str:
     return task.item.id
 
 
+def _clear_temporary_of(paths: Iterable[Path]) -> None:
+    """Delete the temporary files of some final names, which no process writes any more."""
+    held = set(paths)
+    names = {path.name for path in held}
+    for folder in {path.parent for path in held}:
+        clear_temporary(folder, names.__contains__)
+
+
 def _check_unique(items: Sequence[Item]) -> None:
     repeated = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
     if repeated:
@@ -114,10 +123,7 @@ class _Run:
                 continue
             set_aside(path, self.place)
             self.say(f"{path.name}: {UNNAMED}: set aside in {self.place.quarantine}")
-        ours = {path for item in items for path in self.step.written(item)} | gone
-        names = {path.name for path in ours}
-        for folder in {path.parent for path in ours}:
-            clear_temporary(folder, names.__contains__)
+        _clear_temporary_of({path for item in items for path in self.step.written(item)} | gone)
         clear_temporary(self.place.manifest(self.step.name, self.shard, "").parent, lambda name: name.startswith(self.shard))
 
     def work(self, items: Sequence[Item]) -> list[Fields]:
@@ -170,12 +176,16 @@ class _Run:
                 yield task, outcome
 
     def heard(self, work: Work, tasks: Sequence[Task], workers: int, limits: Limits) -> Iterator[tuple[Task, Outcome]]:
-        """Yield every task with its outcome. What a worker that died left of its task is cleared at once."""
-        for task, outcome in run_tasks(work, tasks, workers, name_of, limits):
-            if isinstance(outcome, Fault) and outcome.code in DEATHS:
-                for path in self.step.written(task.item):
-                    clear_temporary(path.parent, path.name.__eq__)
-            yield task, outcome
+        """Yield every task with its outcome. What a worker that died left of its task is cleared at once, of one that had to be killed at the end too."""
+        try:
+            with closing(run_tasks(work, tasks, workers, name_of, limits)) as found:
+                for task, outcome in found:
+                    if isinstance(outcome, Fault) and outcome.code in DEATHS:
+                        _clear_temporary_of(self.step.written(task.item))
+                    yield task, outcome
+        except BaseException:
+            _clear_temporary_of(path for task in tasks for path in self.step.written(task.item))
+            raise
 
     def fault(self, fault: Fault, item: Item | None = None) -> bool:
         """Note a fault and return whether it is time to stop."""

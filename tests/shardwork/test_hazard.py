@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from shardwork import pool
 from shardwork.errors import Fault
 from shardwork.files import make_folder, temp_path, write_bytes
 from shardwork.place import Place
 from shardwork.pool import Limits, run_tasks
+from shardwork.progress import Progress
 from shardwork.run import Options, run_shard
 from shardwork.step import Fields, Hazard, Item, Step
 
@@ -31,6 +33,11 @@ def misbehave(item: Item, folder: Path) -> Fields:
     if kind in ("crash", "hang") and (times == "always" or first):
         if kind == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(600)
+    if kind == "deaf":  # as a library that is long in its own code
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        make_folder(item.outputs[0].parent)
+        temp_path(item.outputs[0]).write_bytes(b"half")
         time.sleep(600)
     if kind == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -66,6 +73,19 @@ def test_killed_worker_is_a_fault_also_where_crashes_are_verdicts(tmp_path: Path
     with pytest.raises(Fault) as caught:
         run(tmp_path, "a", "killed")
     assert caught.value.code == "fault_killed" and not list((tmp_path / "stage" / "out").glob(".*"))
+
+
+def test_a_run_that_is_ended_leaves_no_half_file_of_a_worker_that_had_to_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(progress: Progress) -> None:
+        while not list((tmp_path / "stage" / "out").glob(".deaf.*")):
+            time.sleep(0.01)
+        raise SystemExit(143)
+
+    monkeypatch.setattr(pool, "END_SECONDS", 0.2)
+    monkeypatch.setattr(Progress, "step", end)
+    with pytest.raises(SystemExit):
+        run(tmp_path, "a", "deaf", hazard=False)
+    assert [path.name for path in (tmp_path / "stage" / "out").iterdir()] == ["a"]
 
 
 def test_without_a_hazard_a_crash_is_a_fault(tmp_path: Path) -> None:
