@@ -13,10 +13,10 @@ from shardwork.digests import seal, sha256_file, unseal, xxh3_file
 from shardwork.errors import DataError
 from shardwork.jsonio import Json, dumps, loads
 from shardwork.locks import held_lock
+from shardwork.step import Fields
 
 REFUSED = "refused row"
 """Key of a refused item's row, which no step can give."""
-Fields = dict[str, Json]
 Seen = dict[str, Json]
 """Size, newest mtime_ns and (if asked) digest of a published file or folder."""
 

@@ -136,7 +136,7 @@ def test_there_and_back_is_the_same_pose():
         assert np.abs(one - other).max() < 1e-14
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(lambda q: np.linalg.norm(q) > 1e-3))
 def test_any_quaternion_is_found_again_with_w_not_below_0(q):
     unit = np.array(q) / np.linalg.norm(q)

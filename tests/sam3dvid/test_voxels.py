@@ -12,7 +12,7 @@ from sam3dvid.assets.voxels import voxelize
 from sam3dvid.codes import AssetRefused
 from tests.sam3dvid.voxel_cases import OPEN3D, SIZE, SQUARE, arrays, digest, mesh_of, open3d_voxels, reference_voxels, soup
 
-plain = settings(deadline=None, database=None, max_examples=60)
+plain = settings(max_examples=60)
 
 
 def box(*sides):

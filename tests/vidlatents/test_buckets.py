@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidlatents.buckets import Used, covered_part, latent_shape, native_part, nearest_size, own_frames, own_layout, used_frames
@@ -58,7 +58,6 @@ def test_the_nearest_size_has_the_least_product_across_as_the_public_producer_ta
     assert nearest_size(100, 200, ((64, 64), (512, 1200))) == (64, 64)
 
 
-@settings(deadline=None, database=None)
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 300).map(lambda n: 8 * n), st.integers(1, 300).map(lambda n: 8 * n))
 def test_the_kept_part_is_centred_full_in_one_direction_and_of_the_buckets_shape(height, width, high, wide):
     top, bottom, left, right = covered_part(height, width, (high, wide))
@@ -68,7 +67,6 @@ def test_the_kept_part_is_centred_full_in_one_direction_and_of_the_buckets_shape
     assert max(1, kept_w * high // wide) == kept_h or max(1, kept_h * wide // high) == kept_w
 
 
-@settings(deadline=None, database=None)
 @given(st.integers(1, 2000), st.integers(1, 2000))
 def test_nothing_is_cut_from_a_frame_of_bucket_size(height, width):
     assert covered_part(height, width, (height, width)) == (0, height, 0, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwork.errors import DataError
@@ -126,7 +126,6 @@ def test_a_uttid_that_can_be_no_file_name_is_refused(uttid):
     assert refused(minimal(uttid)).code == "E_UTTID"
 
 
-@settings(deadline=None, database=None)
 @given(st.text(min_size=1, max_size=40).filter(lambda text: not text.startswith(".") and not set("/\0") & set(text)), st.integers(1, 999), st.integers(1, 9999))
 def test_any_name_is_read_from_the_right(uttid, frames, width):
     assert parse_name(f"{uttid}_{frames}_8_{width}.pt") == (uttid, frames, 8, width)

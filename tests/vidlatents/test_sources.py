@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardwork.errors import DataError, Fault
@@ -122,7 +122,6 @@ def test_a_sentence_lists_names(names, text):
     assert sentence_of(names) == text
 
 
-@settings(deadline=None, database=None)
 @given(st.text(min_size=1, max_size=250))
 def test_any_text_has_an_id(text):
     assert is_id(item_id(text)) and (item_id(text) == text) == is_id(text)
